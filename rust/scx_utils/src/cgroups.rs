@@ -111,7 +111,10 @@ impl Ignored {
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (nr, control, path) = (self.nr, self.control, self.path.display());
+        let (nr, control) = (self.nr, self.control);
+        // Users can create cgroups with any name, in cgroups that are delegated to them.
+        let path = self.path.to_string_lossy();
+        let path = path.replace(char::is_control, "\u{fffd}");
         write!(f, "{nr} set them, e.g. {control} of {path}")
     }
 }
@@ -183,6 +186,12 @@ mod tests {
             ("b/cpu.max", "2 2"),
         ];
         assert_eq!(found(&both).unwrap().nr(), 2);
+    }
+
+    #[test]
+    fn control_characters_of_names_are_replaced() {
+        let found = found(&[("a\u{1b}[2J\nb/cpu.weight", "50")]).unwrap();
+        assert!(!found.to_string().contains(char::is_control), "{found}");
     }
 
     #[test]

@@ -197,10 +197,14 @@ fn parse(text: &str, registry: &Registry) -> Result<Config> {
         ..Config::default()
     };
     for (name, modes) in file.scheds {
-        if registry.find(&name).is_err() {
+        let Ok(manifest) = registry.find(&name) else {
             config.warnings.push(format!("unknown scheduler {name}"));
+            continue;
+        };
+        let earlier = config.modes.insert(manifest.name.clone(), modes.into());
+        if earlier.is_some() {
+            bail!("1: scheds: {} has two sections", manifest.name);
         }
-        config.modes.insert(name, modes.into());
     }
     let job = |key: &str, name: Option<String>, mode| {
         name.map(|name| config.job(registry, &name, mode))
@@ -425,6 +429,21 @@ mod tests {
         assert_eq!(args(Mode::LowLatency), ["--fast"], "not given");
         let default = config.default.unwrap();
         assert_eq!((default.mode, default.args.len()), (Mode::Gaming, 2));
+    }
+
+    #[test]
+    fn sections_may_omit_the_prefix_of_the_name() {
+        let config = parsed("[scheds.rusty]\ngaming_mode = ['-f']\n");
+        let job = config.job(&registry(), "scx_rusty", Mode::Gaming).unwrap();
+        assert_eq!(job.args, ["-f"]);
+        let both = refused("[scheds.rusty]\n[scheds.scx_rusty]\n");
+        assert_eq!(both, "1: scheds: scx_rusty has two sections");
+    }
+
+    #[test]
+    fn section_of_an_unknown_scheduler_is_a_warning() {
+        let config = parsed("[scheds.none]\ngaming_mode = ['-f']\n");
+        assert_eq!(config.warnings, ["unknown scheduler none"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use zbus::{block_on, connection, Connection};
 
 use crate::authority::Pending;
 use crate::boot::{self, OFF};
-use crate::bus::{NAME, PATH};
+use crate::bus::{NAME, NONE, PATH};
 use crate::child::Child;
 use crate::config::{self, Config};
 use crate::job::{Follower, Job};
@@ -79,12 +79,14 @@ pub fn main() -> ExitCode {
 }
 
 fn status(result: Result<()>) -> ExitCode {
-    if let Err(error) = result {
-        // Ignore errors: standard error may be closed.
-        let _ = writeln!(io::stderr(), "scx_loader: {error:#}");
-        return ExitCode::FAILURE;
+    match result {
+        Err(error) if !cli::is_closed_pipe(&error) => {
+            // Ignore errors: standard error may be closed.
+            let _ = writeln!(io::stderr(), "scx_loader: {error:#}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
 }
 
 fn run(opts: &Opts) -> Result<()> {
@@ -496,11 +498,16 @@ impl Daemon<'_> {
         }
         *shared.view() = view.clone();
         if view.state != before.state {
-            info!("{} {}", view.current_scheduler, view.state);
+            match view.current_scheduler.as_str() {
+                NONE => info!("{}", view.state),
+                name => info!("{name} {}", view.state),
+            }
         }
-        let progress = format!("{} {}", view.state, view.current_scheduler);
-        for operation in shared.operations().progress(&progress) {
-            block_on(service::signal(&self.bus, &operation));
+        if let Some(job) = self.supervisor.job() {
+            let progress = format!("{} {}", view.state, job.scheduler);
+            for operation in shared.operations().progress(&progress) {
+                block_on(service::signal(&self.bus, &operation));
+            }
         }
         let signal = async {
             let emitter = SignalEmitter::new(&self.bus, PATH)?;

@@ -3,8 +3,9 @@
 //!
 //! - `supervisor` is a state machine: events and the current time go in, actions come out.
 //! - `daemon` passes events to the supervisor, and executes its actions.
-//! - `service` is the D-Bus object. `view` holds its properties, `operations` holds the operations
-//!   whose progress callers watch, and `authority` authorizes callers.
+//! - `service` is the D-Bus object. `view` holds its properties, `wanted` converts calls to
+//!   requests for the supervisor, `operations` holds the operations whose progress callers watch,
+//!   and `authority` authorizes callers.
 //! - `child` is the process of a scheduler.
 //! - `profile` is the machine's power profile.
 //! - `config` and [`registry`] determine which schedulers may be started, with which arguments.
@@ -29,5 +30,6 @@ pub mod registry;
 mod service;
 mod supervisor;
 mod view;
+mod wanted;
 
 pub use daemon::main;

@@ -114,7 +114,8 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
     while let Some(arg) = rest.next() {
         let (values, has_value) = option(manifest, arg)?;
         let is_value = |rest: &mut std::iter::Peekable<_>| {
-            rest.next_if(|next: &&str| !next.starts_with('-')).is_some()
+            rest.next_if(|next: &&str| !next.starts_with('-') || is_negative(next))
+                .is_some()
         };
         let nr_values = match values {
             Values::None => continue,
@@ -127,6 +128,12 @@ pub fn check_args(manifest: &Manifest, args: &[String]) -> Result<()> {
         ensure!(nr_values > 0, "{} lacks its value", shown(arg));
     }
     Ok(())
+}
+
+/// Whether an argument is a negative number, and thus a value. No scheduler has digits as options.
+fn is_negative(arg: &str) -> bool {
+    arg.strip_prefix('-')
+        .is_some_and(|digits| digits.parse::<u64>().is_ok())
 }
 
 /// How many values the last option in `arg` takes, and whether `arg` contains a value for it.
@@ -160,7 +167,7 @@ fn option(manifest: &Manifest, arg: &str) -> Result<(Values, bool)> {
 }
 
 /// Quotes untrusted text for a message: shortened, and with control characters escaped.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(SHOWN_CHARS)
@@ -212,6 +219,7 @@ pub(crate) mod tests {
             &[][..],
             &["--slice-us", "100"],
             &["--slice-us=100", "-f"],
+            &["--slice-us", "-1", "-f"],
             &["-s", "100", "--fifo"],
             &["-s100", "-fk"],
             &["-fs", "100"],
@@ -239,6 +247,10 @@ pub(crate) mod tests {
             (&["--fifo=1"], "'--fifo=1'"),
             (&["-fx"], "'-fx'"),
             (&["-x"], "'-x'"),
+            (&["-1"], "'-1'"),
+            (&["-f", "-1"], "'-1'"),
+            (&["--slice-us", "-1x"], "lacks its value"),
+            (&["--slice-us", "-"], "lacks its value"),
             (&["--slice-us"], "lacks its value"),
             (&["--slice-us", "--stats-socket"], "lacks its value"),
             (&["--slice-us", "1", "2"], "'2'"),

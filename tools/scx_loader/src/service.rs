@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The D-Bus object. It converts calls to requests for the supervisor.
+//! The D-Bus object. It authorizes callers, and passes their requests to the daemon.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -11,16 +10,17 @@ use tracing::debug;
 use zbus::fdo::{Error, Result};
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
-use zbus::{block_on, interface, Connection, DBusError as _, OwnedVariant};
+use zbus::{block_on, interface, Connection, DBusError as _};
 
-use crate::authority::{Caller, Pending, MANAGE, PASS_ARGUMENTS, RELOAD};
+use crate::authority::{Caller, Pending, RELOAD};
 use crate::bus::PATH;
 use crate::config::Config;
-use crate::job::{Follower, Job};
+use crate::job::Job;
 use crate::operations::{Operation, Operations, Stage};
-use crate::registry::{check_args, Registry};
+use crate::registry::Registry;
 use crate::supervisor::Request;
 use crate::view::View;
+use crate::wanted::{job_in_mode, Choice, Options, Wanted};
 
 /// Where to send the result of a call.
 pub(crate) type Answer = oneshot::Sender<std::result::Result<(), String>>;
@@ -64,27 +64,11 @@ impl Shared {
     }
 
     fn job(&self, scheduler: &str, mode: u32) -> Result<Job> {
-        let mode = Mode::from_number(mode).ok_or_else(|| {
-            Error::InvalidArgs(format!("there is no mode {mode}: modes are 0 to 4"))
-        })?;
-        let job = self.config().job(&self.registry, scheduler, mode);
-        job.map_err(|error| Error::InvalidArgs(error.to_string()))
+        job_in_mode(&self.config(), &self.registry, scheduler, mode)
     }
 
-    fn job_with(&self, scheduler: &str, args: Vec<String>) -> Result<Job> {
-        let manifest = self.registry.find(scheduler);
-        let checked = manifest.and_then(|manifest| {
-            check_args(manifest, &args)?;
-            Ok(manifest.name.clone())
-        });
-        Ok(Job {
-            scheduler: checked.map_err(|error| Error::InvalidArgs(error.to_string()))?,
-            mode: Mode::Auto,
-            effective: Mode::Auto,
-            follower: Follower::None,
-            is_custom: true,
-            args,
-        })
+    fn request(&self, wanted: &Wanted) -> Result<Request> {
+        wanted.request(&self.config(), &self.registry)
     }
 }
 
@@ -97,6 +81,13 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// Passes a request to the daemon, and waits for its completion. The request is converted now,
+    /// because the configuration may have changed while the caller was authorized.
+    async fn request(&self, wanted: &Wanted) -> Result<()> {
+        let request = self.shared.request(wanted)?;
+        self.call(|answer| Call::Request(request, answer)).await
+    }
+
     /// Passes a call to the daemon, and waits for its completion.
     async fn call(&self, make: impl FnOnce(Answer) -> Call) -> Result<()> {
         let (answer, answered) = oneshot::channel();
@@ -115,86 +106,19 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Checks that the caller may do `action`, then passes the request to the daemon.
-    async fn request(
-        &self,
-        bus: &Connection,
-        header: &Header<'_>,
-        action: &str,
-        request: Request,
-    ) -> Result<()> {
-        self.authorize(bus, header, action).await?;
-        self.calls
-            .call(|answer| Call::Request(request, answer))
-            .await
+    /// Checks the request, and that the caller is authorized, then passes the request to the
+    /// daemon.
+    async fn request(&self, bus: &Connection, header: &Header<'_>, wanted: Wanted) -> Result<()> {
+        // An invalid request fails before a password is asked for.
+        self.shared.request(&wanted)?;
+        self.authorize(bus, header, wanted.action()).await?;
+        self.calls.request(&wanted).await
     }
 
     async fn authorize(&self, bus: &Connection, header: &Header<'_>, action: &str) -> Result<()> {
         let caller = Caller::find(bus, header).await?;
         caller.authorize(&self.shared.pending, action).await
     }
-}
-
-/// The polkit action that the caller must be authorized for, and the request.
-type Wanted = (&'static str, Request);
-
-/// The argument `options` of `RunOperation`.
-type Options = HashMap<String, OwnedVariant>;
-
-impl Shared {
-    /// Converts an operation and its options to a request.
-    fn wanted(&self, operation: &str, mut options: Options) -> Result<Wanted> {
-        let invalid = |text: String| Error::InvalidArgs(text);
-        let wanted = match operation {
-            "start" | "switch" => {
-                let (action, job) = self.job_of(&mut options)?;
-                let is_start = operation == "start";
-                let request = if is_start {
-                    Request::Start
-                } else {
-                    Request::Switch
-                };
-                (action, request(job))
-            }
-            "stop" => (MANAGE, Request::Stop),
-            "restart" => (MANAGE, Request::Restart),
-            "restore" => (MANAGE, self.restore()?),
-            _ => {
-                return Err(invalid(
-                    "operations: start, switch, stop, restart, restore".into(),
-                ))
-            }
-        };
-        match options.into_keys().next() {
-            Some(name) => Err(invalid(format!("{operation} has no option {name:?}"))),
-            None => Ok(wanted),
-        }
-    }
-
-    /// Removes the options that describe a scheduler. Returns the polkit action and the scheduler.
-    fn job_of(&self, options: &mut Options) -> Result<(&'static str, Job)> {
-        let scheduler: Option<String> = option(options, "scheduler")?;
-        let no_scheduler = || Error::InvalidArgs("the option scheduler is missing".into());
-        let scheduler = scheduler.ok_or_else(no_scheduler)?;
-        let mode: Option<u32> = option(options, "mode")?;
-        match (mode, option(options, "arguments")?) {
-            (Some(_), Some(_)) => Err(Error::InvalidArgs("both mode and arguments".into())),
-            (mode, None) => Ok((MANAGE, self.job(&scheduler, mode.unwrap_or(0))?)),
-            (None, Some(args)) => Ok((PASS_ARGUMENTS, self.job_with(&scheduler, args)?)),
-        }
-    }
-
-    fn restore(&self) -> Result<Request> {
-        let default = self.config().default.clone();
-        let none = || Error::Failed("no default scheduler is configured".into());
-        Ok(Request::Switch(default.ok_or_else(none)?))
-    }
-}
-
-/// Removes an option, and returns its value.
-fn option<T: TryFrom<OwnedVariant>>(options: &mut Options, name: &str) -> Result<Option<T>> {
-    let value = options.remove(name).map(T::try_from).transpose();
-    value.map_err(|_| Error::InvalidArgs(format!("the option {name} has another type")))
 }
 
 /// Changes an operation, and signals the change to its caller.
@@ -221,14 +145,14 @@ pub(crate) async fn signal(bus: &Connection, operation: &Operation) {
 
 /// Authorizes and runs an operation. Returns when the operation has finished, so each operation has
 /// a thread of its own.
-async fn run(calls: &Calls, caller: &Caller, id: u32, (action, request): Wanted) {
+async fn run(calls: &Calls, caller: &Caller, id: u32, wanted: &Wanted) {
     let (bus, shared) = (&caller.bus, &calls.shared);
-    if let Err(error) = caller.authorize(&shared.pending, action).await {
+    if let Err(error) = caller.authorize(&shared.pending, wanted.action()).await {
         let text = error.description().unwrap_or_default().to_owned();
         return advance(bus, shared, id, Stage::Denied, &text).await;
     }
     advance(bus, shared, id, Stage::Running, "").await;
-    match calls.call(|answer| Call::Request(request, answer)).await {
+    match calls.request(wanted).await {
         Ok(()) => advance(bus, shared, id, Stage::Done, "").await,
         Err(error) => {
             let text = error.description().unwrap_or_default().to_owned();
@@ -246,8 +170,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let request = Request::Start(self.shared.job(scheduler, mode)?);
-        self.request(bus, &header, MANAGE, request).await
+        let choice = Choice::in_mode(scheduler, mode);
+        self.request(bus, &header, Wanted::Start(choice)).await
     }
 
     async fn start_scheduler_with_args(
@@ -257,8 +181,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let request = Request::Start(self.shared.job_with(scheduler, args)?);
-        self.request(bus, &header, PASS_ARGUMENTS, request).await
+        let choice = Choice::with_args(scheduler, args);
+        self.request(bus, &header, Wanted::Start(choice)).await
     }
 
     async fn switch_scheduler(
@@ -268,8 +192,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let request = Request::Switch(self.shared.job(scheduler, mode)?);
-        self.request(bus, &header, MANAGE, request).await
+        let choice = Choice::in_mode(scheduler, mode);
+        self.request(bus, &header, Wanted::Switch(choice)).await
     }
 
     async fn switch_scheduler_with_args(
@@ -279,8 +203,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        let request = Request::Switch(self.shared.job_with(scheduler, args)?);
-        self.request(bus, &header, PASS_ARGUMENTS, request).await
+        let choice = Choice::with_args(scheduler, args);
+        self.request(bus, &header, Wanted::Switch(choice)).await
     }
 
     async fn stop_scheduler(
@@ -288,7 +212,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.request(bus, &header, MANAGE, Request::Stop).await
+        self.request(bus, &header, Wanted::Stop).await
     }
 
     async fn restart_scheduler(
@@ -296,7 +220,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.request(bus, &header, MANAGE, Request::Restart).await
+        self.request(bus, &header, Wanted::Restart).await
     }
 
     async fn restore_default(
@@ -304,11 +228,7 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.authorize(bus, &header, MANAGE).await?;
-        let request = self.shared.restore()?;
-        self.calls
-            .call(|answer| Call::Request(request, answer))
-            .await
+        self.request(bus, &header, Wanted::Restore).await
     }
 
     async fn reload_configuration(
@@ -323,11 +243,12 @@ impl Loader {
     async fn run_operation(
         &self,
         operation: &str,
-        options: HashMap<String, OwnedVariant>,
+        options: Options,
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<u32> {
-        let wanted = self.shared.wanted(operation, options)?;
+        let wanted = Wanted::parse(operation, options)?;
+        self.shared.request(&wanted)?;
         let caller = Caller::find(bus, &header).await?;
         let begun = self
             .shared
@@ -336,7 +257,7 @@ impl Loader {
         let id = begun.map_err(Error::LimitsExceeded)?;
         let calls = self.calls.clone();
         let thread = thread::Builder::new().name("operation".into());
-        let started = thread.spawn(move || block_on(run(&calls, &caller, id, wanted)));
+        let started = thread.spawn(move || block_on(run(&calls, &caller, id, &wanted)));
         if let Err(error) = started {
             let text = format!("starting a thread: {error}");
             self.shared.operations().set(id, Stage::Failed, &text);

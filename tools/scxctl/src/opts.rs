@@ -36,6 +36,8 @@ pub(crate) enum Command {
     /// List the schedulers that can be started
     List,
     /// Show the modes that a scheduler distinguishes, and its arguments in each
+    ///
+    /// If mode auto follows the power profile, the scheduler may get other arguments in this mode.
     Modes {
         #[command(flatten)]
         which: Scheduler,

@@ -34,7 +34,8 @@ impl Supply {
             }
             match file("type").as_str() {
                 "Battery" => statuses.push(file("status")),
-                "Mains" | "USB" => is_online |= file("online") == "1",
+                // 1: a fixed voltage, 2: a programmable one.
+                "Mains" | "USB" => is_online |= matches!(file("online").as_str(), "1" | "2"),
                 _ => {}
             }
         }
@@ -80,6 +81,7 @@ mod tests {
         assert_eq!(of("Full", "1"), Some(Supply::Mains));
         // The mains supply is too weak.
         assert_eq!(of("Discharging", "1"), Some(Supply::Mains));
+        assert_eq!(of("Discharging", "2"), Some(Supply::Mains));
         // The status of the battery changes with a delay.
         assert_eq!(of("Full", "0"), Some(Supply::Mains));
     }

@@ -376,7 +376,7 @@ impl Supervisor {
                 let then = Then::Start {
                     job,
                     callers,
-                    back_to: None,
+                    back_to,
                 };
                 self.then(now, then, out);
             }

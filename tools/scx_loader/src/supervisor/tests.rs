@@ -286,6 +286,19 @@ fn failed_switch_returns_to_the_previous_one() {
 }
 
 #[test]
+fn restart_during_a_switch_returns_to_the_previous_one() {
+    let mut world = World::new(None);
+    world.start(Nature::Good);
+    world.seconds(1);
+    world.switch(Nature::Hanging);
+    world.seconds(1);
+    let restart = world.ask(Request::Restart);
+    world.seconds(80);
+    assert!(world.refusal(restart).contains("scx_good is started again"));
+    assert_eq!(world.runs(), Some(Nature::Good));
+}
+
+#[test]
 fn failed_start_reports_the_reason() {
     let mut world = World::new(None);
     let start = world.start(Nature::Broken);

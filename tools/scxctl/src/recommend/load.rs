@@ -151,7 +151,8 @@ fn processes(root: &Path) -> Option<HashMap<(i32, u64), Process>> {
         .filter(|stat| Some(stat.pid) != own)
         .map(|stat| {
             let cpu_ticks = stat.utime + stat.stime;
-            let name = stat.comm;
+            // Any user can choose the name of a process.
+            let name = stat.comm.replace(char::is_control, "\u{fffd}");
             ((stat.pid, stat.starttime), Process { name, cpu_ticks })
         })
         .collect();

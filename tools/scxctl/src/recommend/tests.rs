@@ -204,6 +204,18 @@ fn rates_are_differences_by_time() {
 }
 
 #[test]
+fn control_characters_of_names_are_replaced() {
+    let root = Root::new().process(20, "wineserver\u{1b}[2J", 0);
+    let before = root.sample();
+    let after = root.process(20, "wineserver\u{1b}[2J", 50).sample();
+    let load = before.until(&after, Duration::from_secs(1));
+    let names = load.top.unwrap().into_iter().map(|usage| usage.name);
+    assert!(names
+        .into_iter()
+        .any(|name| name == "wineserver\u{fffd}[2J"));
+}
+
+#[test]
 fn local_servers_are_measured() {
     let ticks = procfs::ticks_per_second();
     let first = Root::new().process(20, "Xorg", 0);
