@@ -5,6 +5,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use scx_utils::cpumask::Cpumask;
 use scx_utils::percpu::PerCpu;
 use scx_utils::time::monotonic_ns;
 use scx_utils::topology::Topology;
@@ -57,10 +58,9 @@ impl Cpus {
     ) -> Result<Vec<Counted>> {
         let now_ns = monotonic_ns()?;
         let interval_ns = self.last_ns.map_or(0, |last_ns| now_ns - last_ns);
-        let counters: Vec<_> = counters(programs)?
-            .into_iter()
-            .zip(self.observed.read(0)?)
-            .collect();
+        let counters = counters(programs)?;
+        let seen = by_id(self.observed.read(0)?, topology.possible(), counters.len());
+        let counters: Vec<_> = counters.into_iter().zip(seen).collect();
         let shares = shares(tasks, counters.len());
         let cpus = topology.possible().iter().map(|id| {
             let now = counters.get(id).copied().unwrap_or_default();
@@ -80,7 +80,19 @@ impl Cpus {
     }
 }
 
-/// The kernel's counters of all CPUs.
+/// The values of per-CPU data by the ids of the CPUs, which are less than `nr_cpu_ids`. There may
+/// be gaps in the ids of possible CPUs, but not in `values`.
+fn by_id<T: Clone + Default>(values: Vec<T>, possible: &Cpumask, nr_cpu_ids: usize) -> Vec<T> {
+    let mut all = vec![T::default(); nr_cpu_ids];
+    for (id, value) in possible.iter().zip(values) {
+        if let Some(place) = all.get_mut(id) {
+            *place = value;
+        }
+    }
+    all
+}
+
+/// The kernel's counters of all CPUs, by CPU id.
 fn counters(programs: &Programs<'_>) -> Result<Vec<top_cpu>> {
     scx_utils::bpf::run(&programs.skel.progs.read_cpus, &mut [])
         .context("cannot read the counters of CPUs")?;
@@ -172,4 +184,16 @@ fn describe(shown: &mut Cpu, topology: &Topology, id: usize) {
     let path = format!("/sys/devices/system/cpu/cpu{id}/cpufreq/scaling_cur_freq");
     let freq = fs::read_to_string(path).ok();
     shown.freq_khz = freq.and_then(|text| text.trim().parse().ok());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cpu_values_belong_to_ids_with_gaps() {
+        let possible = Cpumask::from_cpus([0, 1, 4, 5], 6).unwrap();
+        assert_eq!(by_id(vec![1, 2, 3, 4], &possible, 6), [1, 2, 0, 0, 3, 4]);
+        assert_eq!(by_id(vec![1, 2, 3, 4], &possible, 5), [1, 2, 0, 0, 3]);
+    }
 }

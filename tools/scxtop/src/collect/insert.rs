@@ -55,19 +55,31 @@ pub(super) fn attach(progs: &BpfProgs<'_>, links: &mut Vec<Link>) -> Vec<String>
     }
     // libbpf would print several lines for each function that the kernel lacks.
     let print = libbpf_rs::set_print(None);
-    let mut failed = None;
+    let mut attached = false;
+    let mut failed = Vec::new();
     for (name, arguments) in FUNCTIONS {
         match program(progs, arguments).attach_kprobe(false, name) {
-            Ok(link) => links.push(link),
+            Ok(link) => {
+                links.push(link);
+                attached = true;
+            }
             Err(error) if is_absent(&error) => {}
-            Err(error) => failed = Some(format!("{name}: {error}")),
+            Err(error) => failed.push(format!("{name} ({error})")),
         }
     }
     libbpf_rs::set_print(print);
-    let failed = failed.map(|why| {
-        format!("insertions into DSQs are not visible: the kernel allows no probe of {why}")
-    });
-    failed.into_iter().collect()
+    notice(attached, &failed).into_iter().collect()
+}
+
+/// What to tell the user if some functions cannot be observed.
+fn notice(attached: bool, failed: &[String]) -> Option<String> {
+    let which = if attached { "some " } else { "" };
+    let functions = failed.join(", ");
+    (!failed.is_empty()).then(|| {
+        format!(
+            "{which}insertions into DSQs are not visible: the kernel allows no probe of {functions}"
+        )
+    })
 }
 
 /// Whether attaching failed because the kernel has no function of the given name.
@@ -81,5 +93,20 @@ fn program<'a, 'obj>(progs: &'a BpfProgs<'obj>, arguments: Arguments) -> &'a Pro
         Arguments::Vtime => &progs.on_insert_vtime,
         Arguments::Struct => &progs.on_insert_args,
         Arguments::Move => &progs.on_move,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notice_names_all_functions() {
+        assert_eq!(notice(true, &[]), None);
+        let failed = ["a (EPERM)".to_owned(), "b (EPERM)".to_owned()];
+        let text = notice(true, &failed).unwrap();
+        assert!(text.starts_with("some insertions"), "{text}");
+        assert!(text.ends_with("a (EPERM), b (EPERM)"), "{text}");
+        assert!(notice(false, &failed).unwrap().starts_with("insertions"));
     }
 }
