@@ -33,17 +33,18 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Write permission of the group. The members of the group need it to connect.
 const GROUP_WRITES: u32 = 0o020;
 
-/// Why statistics are not available.
+/// Why statistics are not available. The texts contain their causes, so `source()` returns none,
+/// and an error chain shows each cause once.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// No server: nothing exists at the path, or no process listens.
-    #[error("{}: no scheduler serves statistics here: {source}", path.display())]
+    #[error("{}: no scheduler serves statistics here: {cause}", path.display())]
     NoServer {
         /// The socket's path.
         path: PathBuf,
         /// The kernel's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The caller may not connect.
     #[error("{}: permission denied: statistics are for {readers}", path.display())]
@@ -85,20 +86,20 @@ pub enum ClientError {
     },
     /// The answer does not conform to the protocol, or is not the requested struct. The server may
     /// be another scheduler or another version.
-    #[error("{}: unexpected answer: {source}", path.display())]
+    #[error("{}: unexpected answer: {cause}", path.display())]
     Unexpected {
         /// The socket's path.
         path: PathBuf,
         /// The error of the parser.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// Any other error of the socket.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The socket's path.
         path: PathBuf,
         /// The kernel's error.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -112,9 +113,9 @@ impl ClientError {
         )
     }
 
-    fn unexpected(path: &Path, source: serde_json::Error) -> Self {
+    fn unexpected(path: &Path, cause: serde_json::Error) -> Self {
         let path = path.to_path_buf();
-        Self::Unexpected { path, source }
+        Self::Unexpected { path, cause }
     }
 }
 
@@ -154,13 +155,13 @@ impl Client {
     /// See [`ClientError`]. After any error but [`ClientError::Refused`], further requests fail
     /// with [`ClientError::Closed`].
     pub fn request(&mut self, name: &str, args: &Args) -> Result<Value, ClientError> {
-        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        let unexpected = |cause| ClientError::unexpected(&self.path, cause);
         let line = request_line(name, args).map_err(unexpected)?;
         let Some(mut stream) = self.stream.take() else {
             return Err(self.closed());
         };
         let answer = self.exchange(&mut stream, &line)?;
-        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        let unexpected = |cause| ClientError::unexpected(&self.path, cause);
         let response: Response = serde_json::from_slice(&answer).map_err(unexpected)?;
         self.stream = Some(stream);
         if response.errno == 0 {
@@ -220,7 +221,7 @@ impl Client {
         args: &Args,
     ) -> Result<T, ClientError> {
         let answer = self.request(name, args)?;
-        let unexpected = |source| ClientError::unexpected(&self.path, source);
+        let unexpected = |cause| ClientError::unexpected(&self.path, cause);
         serde_json::from_value(answer).map_err(unexpected)
     }
 
@@ -297,9 +298,9 @@ impl Client {
         ClientError::TimedOut { path, timeout }
     }
 
-    fn io_error(&self, source: io::Error) -> ClientError {
+    fn io_error(&self, cause: io::Error) -> ClientError {
         let path = self.path.clone();
-        ClientError::Io { path, source }
+        ClientError::Io { path, cause }
     }
 }
 
@@ -320,18 +321,16 @@ fn open_stream(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-fn connect_error(path: PathBuf, timeout: Duration, source: io::Error) -> ClientError {
-    match source.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-            ClientError::NoServer { path, source }
-        }
+fn connect_error(path: PathBuf, timeout: Duration, cause: io::Error) -> ClientError {
+    match cause.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NoServer { path, cause },
         ErrorKind::PermissionDenied => ClientError::PermissionDenied {
             readers: readers(&path),
             path,
         },
         ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path, timeout },
         ErrorKind::ConnectionReset => ClientError::Closed { path },
-        _ => ClientError::Io { path, source },
+        _ => ClientError::Io { path, cause },
     }
 }
 

@@ -26,7 +26,7 @@ mod tests;
 pub use opts::{CommonOpts, LibbpfOpts};
 pub use shutdown::{Shutdown, Trigger};
 pub use start::Start;
-pub use statistics::follow;
+pub use statistics::{client_error, follow};
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

@@ -78,7 +78,18 @@ pub fn follow<T: Stats + DeserializeOwned>(
         // `| head`: the reader has closed the pipe.
         Err(End::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(End::Output(error)) => Err(error).context("standard output"),
-        Err(End::Client(error)) => Err(error.into()),
+        Err(End::Client(error)) => Err(client_error(error)),
+    }
+}
+
+/// The error of a client of this scheduler's statistics. If the answer is not the expected one,
+/// adds the likely cause.
+#[must_use]
+pub fn client_error(error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::Unexpected { .. } | ClientError::Refused { .. } => anyhow::Error::new(error)
+            .context("the running scheduler is another one, or another version"),
+        _ => error.into(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use scx_stats::{Args, Client, TARGET_ARG};
 use scx_utils::cli;
+use scx_utils::runner::client_error;
 
 use crate::stats::{ms, Account, Accounts, Task, Tasks, ACCOUNTS, NUMBER, PID, TASKS};
 
@@ -17,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Prints who pays for the task or process `pid` of the scheduler that serves its statistics on
 /// `socket`.
 pub(crate) fn explain(socket: &Path, pid: u32) -> Result<()> {
-    let mut client = Client::connect(socket, TIMEOUT)?;
+    let mut client = Client::connect(socket, TIMEOUT).map_err(client_error)?;
     let request = |target: &str, pid: u32, number: u64| {
         Args::from([
             (TARGET_ARG.to_owned(), target.to_owned()),
@@ -25,11 +26,12 @@ pub(crate) fn explain(socket: &Path, pid: u32) -> Result<()> {
             (NUMBER.to_owned(), number.to_string()),
         ])
     };
-    let Tasks { tasks } = client.stats_with(&request(TASKS, pid, 1))?;
+    let answer = client.stats_with(&request(TASKS, pid, 1));
+    let Tasks { tasks } = answer.map_err(client_error)?;
     let task = tasks.first();
     let task = task.with_context(|| format!("there is no task {pid} under this scheduler"))?;
-    let Accounts { accounts } =
-        client.stats_with(&request(ACCOUNTS, task.process, u64::from(u32::MAX)))?;
+    let answer = client.stats_with(&request(ACCOUNTS, task.process, u64::from(u32::MAX)));
+    let Accounts { accounts } = answer.map_err(client_error)?;
     cli::print(text(task, &accounts).as_bytes()).context("standard output")
 }
 
