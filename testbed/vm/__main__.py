@@ -102,7 +102,8 @@ def _machine_options() -> argparse.ArgumentParser:
     options.add_argument(
         "--kernel",
         metavar="K",
-        help="a path, or a version such as 7.2 (default: the newest known with sched_ext)",
+        help="a path, or a version such as 7.2 (default: the newest with sched_ext, up to "
+        f"{'.'.join(map(str, kernels.NEWEST_KNOWN))})",
     )
     options.add_argument(
         "--topology",

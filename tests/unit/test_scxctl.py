@@ -60,10 +60,14 @@ def test_check_reports_why_schedulers_cannot_run(
     assert all(verdict in text for verdict in verdicts.values())
 
 
-def test_check_without_manifests_fails(scxctl: Path, tmp_path: Path) -> None:
-    done = run(scxctl, "check", "--schedulers", str(tmp_path))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"scxctl: {tmp_path}: no schedulers found\n"
+def test_check_without_manifests_is_a_finding(scxctl: Path, tmp_path: Path) -> None:
+    """The machine is checked nevertheless."""
+    done = run(scxctl, "check", "--json", "--schedulers", str(tmp_path))
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
+    assert done.returncode == 1
+    assert findings["install"]["verdict"] == "problem"
+    assert "no schedulers found" in findings["install"]["text"]
+    assert "kernel" in findings
 
 
 def test_recommend_answers_any_user(scxctl: Path, rust_programs: Path, tmp_path: Path) -> None:

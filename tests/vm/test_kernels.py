@@ -59,5 +59,6 @@ def test_tables_are_up_to_date(guest: Guest, start: Start, program: str) -> None
             costs.cells.setdefault(program, {})[series] = f"{cost:,}".replace(",", " ")
         kernel_table.write([features, costs])
         return
+    assert program in features.cells, f"docs/kernels.md has no row of {program}: set {RENEW}=1"
     assert features.cells[program][series] == lacks
     assert cost <= MOST * before

@@ -26,7 +26,7 @@ pub struct Metrics {
     pub nr_running: u64,
     #[stat(desc = "Tasks that wait for a decision, counted by the kernel")]
     pub nr_queued: u64,
-    #[stat(desc = "Of these, tasks held by the policy")]
+    #[stat(desc = "Entries in the queue of the policy, including outdated ones")]
     pub nr_scheduled: u64,
     #[stat(
         counter,

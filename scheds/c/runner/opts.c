@@ -19,11 +19,12 @@
 #define KEY_USAGE 0x100
 
 static const struct argp_option common_options[] = {
-	{ "interval", 'i', "SEC", 0, "Print statistics every SEC seconds, 0 for never (1)", 1 },
+	{ "interval", 'i', "SEC", 0, "Print statistics every SEC seconds; 0 for never [default: 1]",
+	  1 },
 	{ "partial", 'p', NULL, 0,
 	  "Schedule only the tasks that ask for it by the policy SCHED_EXT", 1 },
 	{ "exit-dump-len", 'D', "LEN", 0,
-	  "Keep LEN bytes of debug dump when ejected, 0 for the kernel's default (0)", 1 },
+	  "Keep LEN bytes of debug dump when ejected [default: as the kernel chooses]", 1 },
 	{ "verbose", 'v', NULL, 0, "Print what libbpf does", 1 },
 	{ "help", 'h', NULL, 0, "Print this help", -1 },
 	{ "usage", KEY_USAGE, NULL, 0, "Print a short usage message", -1 },

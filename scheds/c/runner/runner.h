@@ -140,7 +140,7 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv);
 /*
  * For parse(): return @arg, the value of @option, as a whole number within [@min, @max], where @max
  * is below 2^53. Anything else (NaN and trailing text included) ends the program with a one-line
- * message that names @option.
+ * message that names @option, which is the long name without dashes, such as "slice-us".
  */
 double scx_parse_number(const struct argp_state *state, const char *option, const char *arg,
 			double min, double max);

@@ -79,8 +79,13 @@ fn run(opts: &Opts) -> Result<u8> {
 fn check(schedulers: &Path, json: bool) -> Result<u8> {
     // libbpf's messages, for example about damaged BTF, get the format of scxctl's own messages.
     scx_utils::log::init("scxctl", 0);
-    let registry = Registry::read(schedulers)?;
-    let findings = check::check(Path::new("/"), &registry);
+    // Without the descriptions of schedulers, the machine can still be checked.
+    let (registry, missing) = match Registry::read(schedulers) {
+        Ok(registry) => (registry, None),
+        Err(error) => (Registry::default(), Some(check::no_schedulers(&error))),
+    };
+    let mut findings = check::check(Path::new("/"), &registry);
+    findings.extend(missing);
     let text = if json {
         serde_json::to_string_pretty(&findings)? + "\n"
     } else {

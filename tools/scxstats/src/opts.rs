@@ -12,8 +12,8 @@ use scx_utils::cli::{interval, Generate};
 /// Shows the statistics of the running sched_ext scheduler.
 ///
 /// Without options it prints them once, as totals since the scheduler's start: a line for each
-/// number, with its name and labels. Texts and lists are included in JSON only. NAME --help-stats
-/// describes the numbers of the scheduler NAME.
+/// number, with its name and labels. Texts and lists are included in JSON only. --openmetrics
+/// includes a description of each number.
 ///
 /// Statistics are accessible to root, and to the group of the scheduler's --stats-group.
 #[derive(Debug, Parser)]

@@ -103,6 +103,13 @@ impl Finding {
     }
 }
 
+/// The descriptions of schedulers cannot be read.
+pub(crate) fn no_schedulers(error: &anyhow::Error) -> Finding {
+    let cure =
+        "install the schedulers, or name the directory of their descriptions by --schedulers";
+    Finding::problem("install", format!("{error:#}"), cure)
+}
+
 /// Checks the machine whose root directory is `root`.
 pub(crate) fn check(root: &Path, registry: &Registry) -> Vec<Finding> {
     let sched_ext = SchedExt::new(root);
