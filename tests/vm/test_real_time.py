@@ -98,7 +98,7 @@ def test_policy_thread_leaves_a_cpu_with_a_real_time_task(
         if before["end"] == "preempted"
     ]
     print(f"preempted {len(waits_ms)} times, waited {sorted(waits_ms)[-10:]} ms")
-    assert len(waits_ms) > 3
+    assert waits_ms, "it was never preempted"
     assert max(waits_ms) < 5
 
 
