@@ -209,6 +209,7 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	bool is_idle = false;
 	s32 cpu;
 
+	/* Tasks in the queues wait for CPUs like those in the DSQ. */
 	if (any_waiting())
 		wake_flags &= ~SCX_WAKE_SYNC;
 	wake_flags = scx_sync_unless_waiting(wake_flags, SHARED_DSQ);
