@@ -171,7 +171,7 @@ wait $scheduler
 """
 
 
-@all_three
+@pytest.mark.parametrize("scheduler", ["scx_bpfland", "scx_flash", "scx_lavd", "scx_rusty"])
 @pytest.mark.parametrize("shape", ["smp4", "numa"])
 def test_long_sleeper_does_not_starve_others(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str, shape: str

@@ -94,3 +94,53 @@ def test_long_slices_shrink_if_many_tasks_wait(replayed: Replayed, scheduler: st
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     print(json.loads(figures)["hogs"]["cpu_s"])
     assert json.loads(figures)["hogs"]["cpu_min_s"] > 0.1
+
+
+#: Eight tasks sleep for 1 s, and then compute for 1 s of CPU time each. Eight hogs run until
+#: shortly before the tasks wake up. Prints the CPU times of the tasks in ns, about 0.4 s after
+#: that.
+POOL = f"""
+{scx_load("--sleepers 8 --sleep-us 1000000 --work-us 1000000 --seconds 2")} >/dev/null & pool=$!
+{scx_load("--hogs 8 --seconds 0.9")} >/dev/null
+sleep 0.5
+for thread in /proc/$pool/task/*; do
+    grep -q sleeper $thread/comm && cut -d " " -f 1 $thread/schedstat
+done
+wait $pool
+"""
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    ["scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty", "scx_simple"],
+)
+def test_sleepers_on_idle_cpus_do_not_precede_the_others(
+    replayed: Replayed, scheduler: str
+) -> None:
+    """Four of the tasks wake up on idle CPUs, without waiting in a queue. Their virtual times are
+    far behind those of the hogs, but they share the CPUs with the other four."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", POOL))
+    assert "enabled" in printed.splitlines(), printed
+    used_s = [int(text) / 1e9 for text in re.findall(r"^\d+$", printed, re.MULTILINE)]
+    print(used_s)
+    assert len(used_s) == 8
+    assert min(used_s) > 0.45 * max(used_s)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    ["scx_bpfland", "scx_economy", "scx_flash", "scx_lavd", "scx_rusty", "scx_simple"],
+)
+def test_light_task_elsewhere_does_not_starve_pinned_tasks(
+    replayed: Replayed, scheduler: str
+) -> None:
+    """A hog of nice 19 is alone on CPU 0, and its virtual time advances 33 times as fast as its CPU
+    time. Two hogs are pinned to CPU 1."""
+    light, pair = (scx_load(f"--hogs {hogs} --seconds 5") for hogs in (1, 2))
+    load = f"nice -n 19 taskset 1 {light} >/dev/null & light=$!\ntaskset 2 {pair}\nwait $light"
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", load))
+    assert "enabled" in printed.splitlines(), printed
+    (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    cpu_s = json.loads(figures)["hogs"]["cpu_s"]
+    print(cpu_s)
+    assert min(cpu_s) > 0.8 * max(cpu_s)

@@ -16,22 +16,30 @@
  * check, two tasks on a CPU would take turns, whatever their weights. */
 static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rusty_task *t)
 {
-	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
+	struct rusty_dom *d = dom_state(dom);
+	u64 quarter = quarter_ahead_ns(dom);
+
+	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom || !d)
 		return false;
+	/* If prev did not wait in a queue, it may have slept for a long time. Without the bound, it
+	 * would precede all other tasks until its virtual time had caught up with theirs. */
+	bound_vtime(d, t, quarter, quarter);
 	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
-/* Clear the credit or debt of a task that continues because no other task waits: set its virtual
- * time and that of its domain to the later of the two. While the task is alone, it takes no CPU
- * time from other tasks. */
-static void note_alone(u32 dom, struct rusty_task *t)
+/* Clear the credit of a task that continues because no other task waits, and limit its debt to the
+ * cost of one slice: while the task is alone, it takes no CPU time from other tasks. The virtual
+ * time of the domain does not follow the task. If it did, a task of small weight would soon be far
+ * ahead of all tasks that share another CPU. */
+static void note_alone(u32 dom, struct task_struct *prev, struct rusty_task *t, u64 slice)
 {
 	struct rusty_dom *d = dom_state(dom);
 
 	if (!d || t->dom != dom)
 		return;
 	t->vtime = time_max(t->vtime, d->vtime_now);
-	d->vtime_now = t->vtime;
+	t->vtime = scx_vtime_limit_debt(t->vtime, d->vtime_now,
+					scx_vtime_cost(slice, weight_of(prev, t)));
 }
 
 /* Steal a task from one of the @nr domains that start at @first, if at least @threshold tasks wait
@@ -133,6 +141,7 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 	bool has_prev = prev && prev->scx.flags & SCX_TASK_QUEUED;
 	u32 dom = dom_of_cpu(cpu);
 	struct rusty_task *t = has_prev ? task_state(prev) : NULL;
+	u64 slice;
 
 	if (dom >= config.nr_doms)
 		return;
@@ -156,9 +165,10 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 	if (has_prev) {
 		if (t && t->target_dom != t->dom)
 			return;
+		slice = t ? slice_ns(dom, t) : tune.slice_ns;
 		if (t)
-			note_alone(dom, t);
-		scx_bpf_task_set_slice(prev, t ? slice_ns(dom, t) : tune.slice_ns);
+			note_alone(dom, prev, t, slice);
+		scx_bpf_task_set_slice(prev, slice);
 		return;
 	}
 	steal_any(dom);

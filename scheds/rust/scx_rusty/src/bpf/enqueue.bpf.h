@@ -24,9 +24,18 @@ static u64 request_ns(const struct task_struct *p, const struct rusty_task *t)
 	return bounded_request_ns(p, t, quarter_ahead_ns(t->dom));
 }
 
-/* Bound the lag and the debt of a task, so that no task waits too long, and return its deadline. On
- * a wakeup, the lag is also bounded by config.credit_ns, because the task did not wait for a CPU
- * while it slept. */
+/* Bound the lag and the debt of a task, so that no task waits too long. @quarter_ns is
+ * quarter_ahead_ns(). The comment of MAX_WAIT_NS explains the shares of lag, debt and request. */
+static void bound_vtime(const struct rusty_dom *dom, struct rusty_task *t, u64 lag_max_ns,
+			u64 quarter_ns)
+{
+	t->vtime = scx_vtime_limit_credit(t->vtime, dom->vtime_now, lag_max_ns);
+	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, 2 * quarter_ns);
+}
+
+/* Bound the lag and the debt of a task (bound_vtime()), and return its deadline. On a wakeup, the
+ * lag is also bounded by config.credit_ns, because the task did not wait for a CPU while it slept.
+ */
 static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
 	struct rusty_dom *dom = dom_state(t->dom);
@@ -40,9 +49,7 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		count(dl_clamp);
 	else
 		count(dl_preset);
-	/* The comment of MAX_WAIT_NS explains the shares of lag, debt and request. */
-	t->vtime = scx_vtime_limit_credit(t->vtime, dom->vtime_now, lag_max);
-	t->vtime = scx_vtime_limit_debt(t->vtime, dom->vtime_now, 2 * quarter);
+	bound_vtime(dom, t, lag_max, quarter);
 	return t->vtime + bounded_request_ns(p, t, quarter);
 }
 
