@@ -228,7 +228,8 @@ impl Loader {
         #[zbus(connection)] bus: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> Result<()> {
-        self.authorize(bus, &header, Wanted::Restore.action()).await?;
+        self.authorize(bus, &header, Wanted::Restore.action())
+            .await?;
         self.calls.request(&Wanted::Restore).await
     }
 
