@@ -190,7 +190,8 @@ class TestWhileItRuns:
         fdinfo = guest.read(f"/proc/{running.process.pid}/fdinfo/*").stdout
         verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", fdinfo, re.MULTILINE)]
         print(f"{len(verified)} programs, {sum(verified)} instructions")
-        assert verified, "the kernel does not report verified_insns"
+        # The smallest schedulers have enqueue, dispatch, init and exit.
+        assert len(verified) > 3
         assert sum(verified) < VERIFIED_INSNS_MAX
 
     def test_second_scheduler_is_refused(

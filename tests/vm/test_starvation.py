@@ -134,8 +134,8 @@ def test_sleepers_on_idle_cpus_do_not_precede_the_others(
 def test_light_task_elsewhere_does_not_starve_pinned_tasks(
     replayed: Replayed, scheduler: str
 ) -> None:
-    """A hog of nice 19 is alone on CPU 0, and its virtual time advances 33 times as fast as its CPU
-    time. Two hogs are pinned to CPU 1."""
+    """A hog of nice 19 (weight 1) is alone on CPU 0. Its virtual time advances 100 times as fast as
+    its CPU time. Two hogs are pinned to CPU 1."""
     light, pair = (scx_load(f"--hogs {hogs} --seconds 5") for hogs in (1, 2))
     load = f"nice -n 19 taskset 1 {light} >/dev/null & light=$!\ntaskset 2 {pair}\nwait $light"
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", load))
