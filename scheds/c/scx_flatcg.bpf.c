@@ -169,7 +169,7 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	 * cgroups has just been refilled. */
 	if (enq_flags & SCX_ENQ_LAST)
 		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
-	scx_kick_for_reenqueued(p, enq_flags);
+	scx_kick_for_queued(p, enq_flags);
 }
 
 /*
@@ -283,6 +283,7 @@ SCX_CGROUP_WEIGHT_OPS(flatcg)
 
 struct unpark {
 	struct bpf_timer timer;
+	u32 nr_quotas; /* at the last expiry */
 };
 
 struct {
@@ -329,10 +330,12 @@ static void start_unpark(struct unpark *timer)
 }
 
 /* Check the parked tasks that are due. The timer runs while any cgroup has a quota. When the last
- * quota has been removed, the timer expires once more, and all parked tasks are checked. */
+ * quota has been removed, the timer expires twice more, and all parked tasks are checked: a CPU
+ * that saw the quota may park a task just after the first of these checks. */
 static int unpark_all(void *map, u32 *key, struct unpark *timer)
 {
 	u32 nr_quotas = READ_ONCE(scx_nr_quotas);
+	bool continues = nr_quotas || timer->nr_quotas;
 	u64 now = scx_bpf_now();
 	struct task_struct *p;
 
@@ -343,7 +346,8 @@ static int unpark_all(void *map, u32 *key, struct unpark *timer)
 		unpark(BPF_FOR_EACH_ITER, p, now);
 	}
 	bpf_rcu_read_unlock();
-	if (nr_quotas) {
+	timer->nr_quotas = nr_quotas;
+	if (continues) {
 		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
 		return 0;
 	}

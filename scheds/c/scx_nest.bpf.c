@@ -338,7 +338,7 @@ void BPF_STRUCT_OPS(nest_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	scx_fair_insert(&queue, p, enq_flags);
-	scx_kick_for_reenqueued(p, enq_flags);
+	scx_kick_for_queued(p, enq_flags);
 }
 
 void BPF_STRUCT_OPS(nest_dispatch, s32 cpu, struct task_struct *prev)

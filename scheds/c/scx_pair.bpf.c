@@ -21,6 +21,7 @@
 #include <scx/immed.bpf.h>
 #include <scx/kick.bpf.h>
 #include "scx_pair.h"
+#include "scx_pair_turns.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -31,6 +32,9 @@ char _license[] SEC("license") = "GPL";
 /* Maximum number of cgroups that a call of take_next() tries, and of DSQs that a call of
  * destroy_dsqs() destroys. */
 #define TRIES_MAX 64
+
+/* Maximum number of tasks of a cgroup that a call of has_task_for() looks at. */
+#define LOOKS_MAX 16
 
 const volatile u64 turn_ns = 20 * NSEC_PER_MSEC;
 const volatile u32 nr_cpu_ids = 1;
@@ -61,29 +65,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct pair);
 } pairs SEC(".maps");
-
-struct cgroup_ctx {
-	u64 nr_waiting; /* tasks that were enqueued, and have neither run nor been dequeued since */
-	u64 is_queued; /* the cgroup is in the queue of turns */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, PAIR_CGROUPS_MAX);
-	__type(key, u64);
-	__type(value, struct cgroup_ctx);
-} cgroups SEC(".maps");
-
-/* Cgroups that had waiting tasks when they were queued, in the order of their turns, each cgroup at
- * most once. */
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, PAIR_CGROUPS_MAX);
-	__type(value, u64);
-} turns SEC(".maps");
-
-static u64 nr_turns;
 
 /* Number of enqueues so far, and its value when each CPU last looked for a task. */
 static u64 nr_enqueued;
@@ -171,46 +152,7 @@ static bool may_run(u32 cpu, u64 cgid)
 	return pair && is_compatible(other_side_of(pair, cpu), cgid);
 }
 
-/* ---- the queue of turns -------------------------------------------------- */
-
-/* Queue a turn of @cgid, if it has waiting tasks and is not queued already. */
-static void queue_turn(u64 cgid)
-{
-	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
-
-	if (!cgrp || !cgrp->nr_waiting || __sync_val_compare_and_swap(&cgrp->is_queued, 0, 1))
-		return;
-	__sync_fetch_and_add(&nr_turns, 1);
-	if (!bpf_map_push_elem(&turns, &cgid, 0))
-		return;
-	/* The push failed, for example because the map was locked. The next call tries again. */
-	__sync_fetch_and_sub(&nr_turns, 1);
-	cgrp->is_queued = 0;
-}
-
-/* Remove the first cgroup from the queue of turns. Returns the id of the cgroup, or 0 if the queue
- * is empty. */
-static u64 pop_turn(void)
-{
-	struct cgroup_ctx *cgrp;
-	u64 cgid = 0;
-
-	if (bpf_map_pop_elem(&turns, &cgid))
-		return 0;
-	__sync_fetch_and_sub(&nr_turns, 1);
-	cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
-	if (cgrp)
-		cgrp->is_queued = 0;
-	return cgid;
-}
-
-/* Whether a cgroup other than @cgid waits for a turn. */
-static bool others_wait(u64 cgid)
-{
-	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
-
-	return nr_turns > (cgrp && cgrp->is_queued);
-}
+/* ---- counts of waiting tasks --------------------------------------------- */
 
 /* Count a task as waiting. The length of the DSQ does not tell whether tasks wait, because the
  * kernel inserts a task only after ops.enqueue() has returned. */
@@ -271,7 +213,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 		if (cpu >= nr_cpu_ids)
 			cpu -= nr_cpu_ids;
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    !may_run(cpu, cgid))
+		    !may_run(cpu, cgid) || !scx_bpf_test_and_clear_cpu_idle(cpu))
 			continue;
 		scx_kick_cpu(cpu, SCX_KICK_IDLE);
 		break;
@@ -343,7 +285,7 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_count(stats, enqueued);
 	begin_wait(tctx, cgrp);
 	scx_bpf_dsq_insert(p, tctx->cgid, turn_ns, enq_flags);
-	queue_turn(tctx->cgid);
+	queue_turn(tctx->cgid, false);
 	if (enq_flags & SCX_ENQ_REENQ) {
 		scx_count(stats, reenqueued);
 		release(cpu);
@@ -410,32 +352,60 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 	return true;
 }
 
-/* Begin a turn of the next cgroup that has a task for @cpu. Call this only if the other CPU neither
- * claims nor runs a cgroup. Returns whether a turn has begun. */
+/* Whether @cpu may run a task that waits in the DSQ of @cgid. */
+static bool has_task_for(u32 cpu, u64 cgid)
+{
+	struct task_struct *p;
+	u32 nr_looks = 0;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		if (nr_looks++ >= LOOKS_MAX)
+			break;
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return true;
+	}
+	return false;
+}
+
+/* Claim @cgid for the other CPU of the pair, if that CPU is idle and may run a task of @cgid. The
+ * caller kicks that CPU, which makes the claim again, or releases it: see pair_dispatch(). Until
+ * then, @cpu takes no task of another cgroup. Returns whether the claim was made. */
+static bool claim_for_other(u32 cpu, struct pair *pair, u64 cgid)
+{
+	u32 other = other_of(cpu);
+
+	if (other == cpu || !has_task_for(other, cgid) || !scx_bpf_test_and_clear_cpu_idle(other))
+		return false;
+	bpf_spin_lock(&pair->lock);
+	other_side_of(pair, cpu)->claim = cgid;
+	bpf_spin_unlock(&pair->lock);
+	return true;
+}
+
+/* Begin a turn of the next cgroup that has a task for the pair, on @cpu if possible. Call this only
+ * if the other CPU neither claims nor runs a cgroup. Returns whether a turn has begun. */
 static bool take_next(u32 cpu, struct pair *pair)
 {
-	u64 first = 0;
+	/* At most half of the tries, so that the queues take turns if many cgroups are skipped. */
+	u64 nr_first = nr_skipped < TRIES_MAX / 2 ? nr_skipped : TRIES_MAX / 2;
 	u32 i;
 
 	bpf_for(i, 0, TRIES_MAX) {
-		u64 cgid = pop_turn();
+		u64 cgid = pop_turn(i < nr_first);
 		bool has_task;
 
 		if (!cgid)
 			return false;
 		if (!bpf_map_lookup_elem(&cgroups, &cgid))
 			continue;
-		has_task = take(cpu, pair, cgid);
+		has_task = take(cpu, pair, cgid) || claim_for_other(cpu, pair, cgid);
 		/* While tasks of the cgroup wait, other pairs may serve it too. */
-		queue_turn(cgid);
-		if (has_task) {
-			begin_turn(pair, cgid);
-			scx_kick_cpu(other_of(cpu), SCX_KICK_IDLE);
-			return true;
-		}
-		if (cgid == first)
-			return false;
-		first = first ?: cgid;
+		queue_turn(cgid, !has_task);
+		if (!has_task)
+			continue;
+		begin_turn(pair, cgid);
+		scx_kick_cpu(other_of(cpu), SCX_KICK_IDLE);
+		return true;
 	}
 	return false;
 }
@@ -493,6 +463,16 @@ static bool dispatch_kernel(u32 cpu)
 	return true;
 }
 
+/* If @cpu has found no task, release a claim that the other CPU has made for it, unless @cpu still
+ * waits for the other CPU. */
+static void end_claim(u32 cpu, struct pair *pair)
+{
+	struct side *side = side_of(pair, cpu);
+
+	if (side->claim && !side->running && !side->is_waiting)
+		release(cpu);
+}
+
 void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct pair *pair = pair_of(cpu);
@@ -505,6 +485,7 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 	if (dispatch_kernel(cpu))
 		return;
 	dispatch(cpu, pair, prev);
+	end_claim(cpu, pair);
 	if (scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) <= 0)
 		dispatch_kernel(cpu);
 }

@@ -55,7 +55,7 @@ void BPF_STRUCT_OPS(prev_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	scx_count(stats, queued);
 	scx_fair_insert(&queue, p, enq_flags);
-	scx_kick_for_reenqueued(p, enq_flags);
+	scx_kick_for_queued(p, enq_flags);
 }
 
 void BPF_STRUCT_OPS(prev_dispatch, s32 cpu, struct task_struct *prev)

@@ -80,7 +80,7 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 					 scx_cgroup_task_key(p, SHARED_DSQ), enq_flags);
 	else
 		scx_fair_insert(&queue, p, enq_flags);
-	scx_kick_for_reenqueued(p, enq_flags);
+	scx_kick_for_queued(p, enq_flags);
 }
 
 /* Like scx_fair_dispatch(), but with virtual times that advance by CPU time divided by share. */

@@ -111,3 +111,32 @@ def test_signal_during_restarts_ends_it(guest: Guest, start: Start, program: str
     wait_for("restarts", lambda: scheduler.process.stderr().count("restarting") >= 4)
     assert scheduler.end(signal.SIGTERM) == 0
     assert state(guest) == "disabled"
+
+
+def test_hangup_ends_it_cleanly(guest: Guest, start: Start, program: str) -> None:
+    """If its terminal is closed, the scheduler restores all settings of the machine."""
+    scheduler = start(program).wait_enabled()
+    assert scheduler.end(signal.SIGHUP) == 0
+    assert scheduler.process.stderr() == "EXIT: unregistered from user space\n"
+    assert state(guest) == "disabled"
+
+
+def test_nohup_ignores_a_hangup(guest: Guest, program: str) -> None:
+    """`nohup` starts the program with SIGHUP ignored."""
+    process = guest.spawn(program, f"trap '' HUP; exec {program} {INTERVAL[program]} 0.2")
+    wait_for("a line", lambda: process.stdout().count("\n") > 0)
+    process.signal(signal.SIGHUP)
+    so_far = process.stdout().count("\n")
+    wait_for("more lines", lambda: process.stdout().count("\n") > so_far + 2)
+    process.signal(signal.SIGINT)
+    assert process.wait(TIMEOUT_S) == 0
+
+
+def test_closed_output_ends_it(guest: Guest, program: str) -> None:
+    """A command such as `scx_simple | head` leaves no scheduler in the background."""
+    command = f"{program} {INTERVAL[program]} 0.2"
+    script = f"({command}; echo $? >/tmp/status) | head -n 2; cat /tmp/status"
+    done = guest.run(script, TIMEOUT_S).check()
+    *lines, status = done.stdout.splitlines()
+    assert (len(lines), status) == (2, "0"), done.stdout
+    assert state(guest) == "disabled"

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
+from figures import Replayed, measure_all, scx_load
 from loads import MIXED, QUIET, finished, hog_times_s, shares_beside_real_time
 from recorder import Record, Recorder
 from sched_ext import (
@@ -206,3 +207,32 @@ def test_hotplug_restarts_it(guest: Guest, start: Start, set_cpu: SetCpu) -> Non
         scheduler.wait_lines(1)
     finished(load)
     assert scheduler.end(signal.SIGINT) == 0
+
+
+#: Forty cgroups of a hog that may use all CPUs, and one of a hog that may only use CPU 3.
+PINNED = f"""
+cd /sys/fs/cgroup && echo +cpu >cgroup.subtree_control
+names=$(seq 40)
+for name in $names pinned; do
+    mkdir $name
+    sh -c "echo \\$\\$ >/sys/fs/cgroup/$name/cgroup.procs
+        [ $name = pinned ] && taskset -p 8 \\$\\$ >/dev/null
+        until [ -e /tmp/start ]; do sleep 0.1; done
+        exec {scx_load("--hogs 1 --seconds 4")}" >/tmp/$name &
+    loads="$loads $!"
+done
+touch /tmp/start
+wait $loads
+cd /tmp && cat $names pinned
+"""
+
+
+def test_cgroup_with_a_pinned_task_keeps_its_place(replayed: Replayed) -> None:
+    """Any CPU may look for the cgroup whose turn is next. If the pair of that CPU cannot run the
+    only task of the cgroup, the cgroup waits for another pair, and not for another round of the
+    queue."""
+    *free, pinned = (
+        figures["hogs"]["cpu_s"][0] for figures in measure_all(replayed, "scx_pair", PINNED)[0]
+    )
+    print(f"{pinned:.3f} s, the others {min(free):.3f} to {max(free):.3f} s")
+    assert pinned > 0.5 * min(free)

@@ -144,3 +144,30 @@ def test_light_task_elsewhere_does_not_starve_pinned_tasks(
     cpu_s = json.loads(figures)["hogs"]["cpu_s"]
     print(cpu_s)
     assert min(cpu_s) > 0.8 * max(cpu_s)
+
+
+#: A task that is pinned to CPU 3 sleeps for 0.5 s and then computes for 1 s. A hog has run on CPU 3
+#: only, and may then use all CPUs.
+DISPLACE = f"""
+taskset 8 {
+    scx_load("--sleepers 1 --sleep-us 500000 --work-us 1000000 --seconds 1")
+} >/dev/null & pinned=$!
+taskset 8 {scx_load("--hogs 1 --seconds 2")} >/tmp/free & free=$!
+until grep -qs hog /proc/$free/task/*/comm; do sleep 0.01; done
+for thread in /proc/$free/task/*; do taskset -p f ${{thread##*/}} >/dev/null; done
+wait $pinned $free
+cat /tmp/free
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("scheduler", (*C_SCHEDULERS, *RUST_SCHEDULERS, "scx_simple --fifo"))
+def test_pinned_task_displaces_a_free_one(replayed: Replayed, scheduler: str) -> None:
+    """At the end of its slice, the hog loses its CPU to the pinned task. It does not wait for this
+    CPU, because other CPUs are idle."""
+    printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", DISPLACE))
+    (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
+    (cpu_s,) = json.loads(figures)["hogs"]["cpu_s"]
+    print(cpu_s)
+    # If the two took turns, it would be about 1.5 s.
+    assert cpu_s > 1.8

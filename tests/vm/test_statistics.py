@@ -17,7 +17,6 @@ from sched_ext import (
     Scheduler,
     SetCpu,
     Start,
-    read,
     state,
     wait_disabled,
     wait_for,
@@ -285,12 +284,3 @@ def test_scheduler_runs_without_its_socket(guest: Guest, start: Start) -> None:
     scheduler = start("scx_fifo", "--stats-socket", "/proc/no/such/place").wait_enabled()
     wait_for("a warning", lambda: "statistics are not served" in scheduler.process.stderr())
     assert scheduler.end(signal.SIGINT) == 0
-
-
-def test_closed_output_ends_the_scheduler(guest: Guest) -> None:
-    """A command such as `scx_fifo --stats 1 | head -1` leaves no scheduler in the background."""
-    done = guest.run("scx_fifo --stats 0.3 | head -n 1", TIMEOUT_S)
-    assert not done.timed_out
-    assert done.stdout.startswith("local=")
-    wait_disabled(guest)
-    assert read(guest, "/sys/kernel/sched_ext/root/ops") == ""

@@ -54,7 +54,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-/* Wait until SIGINT or SIGTERM is pending or wake_fd() is readable, but at most @wait_s. Returns
+/* Wait until a stop signal is pending or wake_fd() is readable, but at most @wait_s. Returns
  * whether a signal is pending. It stays pending, so later calls return true as well. */
 static bool wait_for_stop(const struct run *run, double wait_s)
 {
@@ -69,7 +69,8 @@ double scx_now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Watch the scheduler until a signal arrives (true) or the scheduler ends (false). */
+/* Watch the scheduler until the scheduler ends (false), a signal arrives, or the reader of the
+ * statistics closes its end of the pipe (true). */
 static bool watch(const struct run *run, const struct scx_exit_record *rec)
 {
 	double interval_s = run->opts.interval_s;
@@ -80,7 +81,8 @@ static bool watch(const struct run *run, const struct scx_exit_record *rec)
 		double left_s = interval_s ? next_s - scx_now_s() : EXIT_POLL_S;
 
 		if (left_s <= 0) {
-			scx_stats_print(run->sched, run->skel, stdout);
+			if (!scx_stats_print(run->sched, run->skel, stdout))
+				return true;
 			next_s += interval_s;
 			/* If this process was delayed, do not make up for the missed lines. */
 			if (next_s < scx_now_s())
@@ -246,8 +248,17 @@ static void warn_of_ineffective_cgroups(const struct run *run)
 		 names, cgroups.nr, cgroups.first);
 }
 
-/* Block SIGINT and SIGTERM, and return a descriptor that is readable when one of them is pending.
- * So only wait_for_stop() notices them, at points where stopping is safe. */
+static bool is_ignored(int signal)
+{
+	struct sigaction action;
+
+	return !sigaction(signal, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
+/* Block SIGINT, SIGTERM and SIGHUP (the terminal is closed), and return a descriptor that is
+ * readable when one of them is pending. So only wait_for_stop() notices them, at points where
+ * stopping is safe. A blocked signal becomes pending even if it is ignored, so SIGHUP is not
+ * blocked if nohup has started the program. */
 static int block_stop_signals(void)
 {
 	sigset_t signals;
@@ -255,6 +266,8 @@ static int block_stop_signals(void)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
@@ -284,6 +297,8 @@ int scx_run(const struct scx_sched *sched, int argc, char **argv)
 	libbpf_set_print(print_libbpf);
 	return_freed_blocks();
 
+	/* scx_stats_print() notices that the reader of a pipe has gone. */
+	signal(SIGPIPE, SIG_IGN);
 	signal_fd = block_stop_signals();
 	missing = signal_fd < 0 ? "no signalfd" : scx_kernel_check();
 	if (!missing && sched->check)

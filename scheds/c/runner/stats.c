@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Reads and prints the statistics of a scheduler. */
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats)
 	return value;
 }
 
-void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out)
+bool scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out)
 {
 	uint64_t values[SCX_STATS_MAX_BYTES / sizeof(uint64_t)] = { 0 };
 
@@ -39,10 +40,10 @@ void scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out)
 	else if (sched->stats)
 		sched->read_stats(skel, values);
 	else
-		return;
+		return true;
 	for (const struct scx_stat *stat = sched->stats; stat && stat->name; stat++)
 		fprintf(out, "%s%s=%" PRIu64, stat == sched->stats ? "" : " ", stat->name,
 			scx_stat_value(stat, values));
 	fputc('\n', out);
-	fflush(out);
+	return !fflush(out) || errno != EPIPE;
 }

@@ -88,13 +88,18 @@ static inline void scx_note_arrival(struct task_struct *p, u64 enq_flags)
 		scx_bpf_task_set_dsq_vtime(p, scx_bpf_now());
 }
 
-/* In ops.enqueue(), after the insertion: kick an idle CPU if the task was enqueued again. This is
- * for schedulers that need no other kicks, because ops.select_cpu() finds idle CPUs. */
-static inline void scx_kick_for_reenqueued(const struct task_struct *p, u64 enq_flags)
+/*
+ * In ops.enqueue(), after the insertion into a DSQ of several CPUs: kick an idle CPU, unless
+ * ops.select_cpu() has just searched for one. It is called only for wakeups and forks. If a task
+ * loses its CPU at the end of its slice, because a pinned task waits for that CPU, other CPUs may
+ * be idle.
+ */
+static inline void scx_kick_for_queued(const struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu;
 
-	if (!(enq_flags & SCX_ENQ_REENQ))
+	if (!(enq_flags & SCX_ENQ_REENQ) &&
+	    (enq_flags & SCX_ENQ_CPU_SELECTED || p->nr_cpus_allowed == 1))
 		return;
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)

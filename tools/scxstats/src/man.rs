@@ -23,7 +23,7 @@ const SECTIONS: [Section<'_>; 3] = [
     (
         "EXIT STATUS",
         &[
-            "0: Success, or ended by SIGINT or SIGTERM.",
+            "0: Success, or ended by SIGINT, SIGTERM or SIGHUP.",
             "1: There are no statistics, or they cannot be shown. One line on standard error \
              gives the reason.",
             "2: Wrong usage.",

@@ -33,7 +33,7 @@ const SECTIONS: [Section<'_>; 4] = [
     (
         "EXIT STATUS",
         &[
-            "0: Success, or ended by q, SIGINT or SIGTERM.",
+            "0: Success, or ended by q, SIGINT, SIGTERM or SIGHUP.",
             "1: Nothing can be shown or recorded. One line on standard error gives the reason.",
             "2: Wrong usage.",
         ],

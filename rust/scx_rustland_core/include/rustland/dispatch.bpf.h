@@ -37,6 +37,48 @@ static __noinline bool dispatch_shared(void)
 	return true;
 }
 
+/* Maximum number of tasks that share_rest() looks at. */
+#define SHARE_MAX 16
+
+/* Whether a CPU that @p may use is idle. */
+static bool any_idle_for(const struct task_struct *p)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool any = bpf_cpumask_intersects(idle, p->cpus_ptr);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return any;
+}
+
+/*
+ * @cpu runs another task than the first one of its queue. Let idle CPUs run the tasks in this
+ * queue, unless the policy requires this CPU (rl_task.may_leave): tasks that were preempted, by
+ * a pinned task for example, or for which the CPU was idle when the policy decided. Wakeups and the
+ * policy ignore these tasks.
+ */
+__noinline int share_rest(s32 cpu)
+{
+	struct rl_cpu *state = cpu_state(cpu);
+	struct task_struct *p;
+	struct rl_task *t;
+
+	if (!state)
+		return 0;
+	state->nr_looked_at = 0;
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (state->nr_looked_at++ >= SHARE_MAX)
+			break;
+		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
+		if (!t || !t->may_leave || p->nr_cpus_allowed == 1 || !any_idle_for(p))
+			continue;
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, advanced_vtime(p, t) + VTIME_FIRST);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, SHARED_DSQ, 0))
+			kick_idle_for(p);
+	}
+	note_spare();
+	return 0;
+}
+
 /* Dispatch the next decided task. */
 static bool dispatch_decided(s32 cpu)
 {
@@ -46,6 +88,8 @@ static bool dispatch_decided(s32 cpu)
 		return true;
 	if (nr_own > 0 && scx_bpf_dsq_move_to_local(cpu, 0)) {
 		note_service(cpu);
+		if (nr_own > 1)
+			share_rest(cpu);
 		return true;
 	}
 	return nr_shared > 0 && dispatch_shared();
@@ -235,6 +279,8 @@ static bool prev_is_first(s32 cpu, struct task_struct *prev)
 	continue_prev(prev, t);
 	scx_bpf_task_set_slice(prev, t->slice_ns ?: config.slice_ns);
 	count(nr_kept);
+	if (scx_bpf_dsq_nr_queued(cpu) > 0)
+		share_rest(cpu);
 	return true;
 }
 

@@ -174,6 +174,7 @@ __noinline int apply(struct task_struct *p __arg_trusted, const struct rl_decisi
 	t->standing_until_ns = d->flags & RL_STANDING ? scx_bpf_now() + STANDING_NS : 0;
 	__builtin_memcpy(t->ctx, d->ctx, sizeof(t->ctx));
 	t->granted_at_ns = p->se.sum_exec_runtime;
+	t->may_leave = d->cpu == RL_CPU_ANY || d->flags & (RL_IF_IDLE | RL_PREEMPT_CPU);
 	if (!move_pending(p, t, to.dsq_id, slice, vtime)) {
 		count(nr_cancelled);
 		count(nr_late);

@@ -52,8 +52,9 @@ use opts::Cli;
 /// Exit statuses, the same for every scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// 0: the scheduler was ended by SIGINT, SIGTERM or `SysRq-S`, was otherwise unregistered, or
-    /// ended because the reader of the output closed the pipe. Also after a command that succeeds.
+    /// 0: the scheduler was ended by SIGINT, SIGTERM, SIGHUP or `SysRq-S`, was otherwise
+    /// unregistered, or ended because the reader of the output closed the pipe. Also after a
+    /// command that succeeds.
     Clean,
     /// 1: wrong usage, the scheduler could not be loaded, or a command failed.
     Failed,

@@ -204,7 +204,7 @@ pub(super) fn generate<S: Scheduler>(what: Generate) -> Result<Status> {
         (
             "EXIT STATUS",
             &[
-                "0: Ended by SIGINT or SIGTERM, by the kernel's SysRq-S, or otherwise \
+                "0: Ended by SIGINT, SIGTERM or SIGHUP, by the kernel's SysRq-S, or otherwise \
                  unregistered.",
                 "1: Wrong usage, or the scheduler could not be loaded. One line on standard \
                  error says why.",

@@ -13,6 +13,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
+use procfs::process::Process;
 
 /// The longest wait; a longer timeout is clamped to it.
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -47,10 +48,11 @@ impl Shutdown {
         Ok((Self(Arc::clone(&request)), Trigger(request)))
     }
 
-    /// Creates a request that SIGINT and SIGTERM trigger. From here on, both are blocked in this
-    /// thread and in all threads that it creates, and a dedicated thread waits for them: there is
-    /// no handler, so no system call is interrupted. Call this function before other threads are
-    /// created.
+    /// Creates a request that SIGINT, SIGTERM and SIGHUP (the terminal is closed) trigger. From
+    /// here on, these are blocked in this thread and in all threads that it creates, and a
+    /// dedicated thread waits for them: there is no handler, so no system call is interrupted. If
+    /// SIGHUP is ignored, because `nohup` has started the program, it stays ignored. Call this
+    /// function before other threads are created.
     ///
     /// # Errors
     ///
@@ -60,6 +62,10 @@ impl Shutdown {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
+        // A blocked signal would be waited for even if it is ignored.
+        if !is_ignored(Signal::SIGHUP) {
+            signals.add(Signal::SIGHUP);
+        }
         signals.thread_block().context("cannot block signals")?;
         let on_signal = trigger.clone();
         thread::spawn(move || {
@@ -92,6 +98,12 @@ impl Shutdown {
     pub(super) fn wait_for_ever(&self) {
         while !self.wait(LONGEST_WAIT) {}
     }
+}
+
+/// Whether this process ignores the signal.
+fn is_ignored(signal: Signal) -> bool {
+    let status = Process::myself().and_then(|process| process.status());
+    status.is_ok_and(|status| status.sigign >> (signal as u32 - 1) & 1 == 1)
 }
 
 /// Waits for the shutdown request, and for a scheduler's file descriptor. It uses epoll, because a

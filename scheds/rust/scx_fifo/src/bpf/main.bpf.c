@@ -66,7 +66,7 @@ void BPF_STRUCT_OPS(fifo_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	scx_insert_fifo(p, SHARED_DSQ, shared_slice_ns(), enq_flags);
-	scx_kick_for_reenqueued(p, enq_flags);
+	scx_kick_for_queued(p, enq_flags);
 	scx_count(counts, nr_queued);
 }
 

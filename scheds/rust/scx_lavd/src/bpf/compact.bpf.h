@@ -86,16 +86,25 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
 	return active && bpf_cpumask_intersects(active, p->cpus_ptr) ? active : NULL;
 }
 
-/* Return the CPU in whose domain the task should wait: @cpu if its domain has active CPUs, or if
- * the task may use no active CPU; else an active CPU that the task may use. In a domain without
- * active CPUs, the task would have to wait until a CPU of another domain becomes idle and steals
- * it. Without compaction, or if the task is pinned, return @cpu. */
+/* Whether an active CPU of the domain of @cpu may run the task. If the task may use only some CPUs,
+ * only @cpu is checked. */
+static bool may_wait_at(const struct task_struct *p, s32 cpu)
+{
+	if ((u32)p->nr_cpus_allowed < scx_cpus.nr_cpu_ids)
+		return cpu_state(cpu)->is_active && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+	return lavd_domain_active[scx_node_of(cpu)];
+}
+
+/* Return the CPU in whose domain the task should wait: @cpu if an active CPU of its domain may run
+ * the task, or if the task may use no active CPU; else an active CPU that the task may use. In a
+ * domain without such CPUs, the task would have to wait until a CPU of another domain becomes idle
+ * and steals it. Without compaction, or if the task is pinned, return @cpu. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;
 	u32 other;
 
-	if (!lavd_compacts || scx_task_is_pinned(p) || lavd_domain_active[scx_node_of(cpu)])
+	if (!lavd_compacts || scx_task_is_pinned(p) || may_wait_at(p, cpu))
 		return cpu;
 	active = scx_primary_cpus();
 	if (!active)
