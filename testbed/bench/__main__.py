@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Report the finished rounds on SIGTERM, as on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return _baseline(options) if options.check or options.renew else _bench(options)
+        return _check(options) if options.check else _bench(options)
     except (UsageError, topology.TopologyError) as error:
         return complain("bench", error, STATUS_USAGE)
     except _ERRORS as error:
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compares schedulers with each other and with the kernel's own, EEVDF, in "
         "deterministic guests or on this machine. docs/bench.md explains the figures.",
         epilog="Exit status: 0 all rounds gave figures, 1 a round gave none, or a figure is worse "
-        "than the baseline, 2 wrong usage, 130 interrupted; finished rounds are reported in any "
+        "than in docs/results, 2 wrong usage, 130 interrupted; finished rounds are reported in any "
         "case.",
     )
     parser.add_argument(
@@ -103,22 +103,18 @@ def _parser() -> argparse.ArgumentParser:
         default=topology.DEFAULT,
         help="CPUs of the guests (default: %(default)s)",
     )
-    of_baseline = parser.add_mutually_exclusive_group()
-    of_baseline.add_argument(
+    of_results = parser.add_mutually_exclusive_group()
+    of_results.add_argument(
         "--check",
         action="store_true",
-        help=f"compare {baseline.SCHEDULER} with the baseline",
+        help="compare all schedulers, or these, with docs/results: the median of "
+        f"{baseline.NR_SEEDS_OF_CHECK} seeds",
     )
-    of_baseline.add_argument(
-        "--renew",
-        action="store_true",
-        help=f"measure {baseline.SCHEDULER} with {len(baseline.SEEDS)} seeds, and write the "
-        "baseline",
-    )
-    of_baseline.add_argument(
+    of_results.add_argument(
         "--results",
         action="store_true",
-        help="measure all schedulers with most workloads, and write docs/results; takes hours",
+        help="measure all schedulers with most workloads, and write docs/results, which takes "
+        "hours; or measure these, and keep the results of the others",
     )
     parser.add_argument(
         "--from",
@@ -150,19 +146,33 @@ def _bench(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace) -> tuple[Plan, Results, str]:
     build = _build()
     if options.results:
-        _refuse_beside(options, "--results", FIXED)
-        options.schedulers = list(results.SCHEDULERS)
+        _refuse_beside(options, "--results", ("--workload", *FIXED))
         options.workload = list(results.CHOSEN)
-        options.seeds = results.NR_SEEDS
+        _take_listed(options)
+        if options.seeds is None:
+            options.seeds = results.nr_seeds(build) if options.alone else results.NR_SEEDS
     seeds = _seeds(options)
     subjects = _subjects(options, build)
     place = _place(options, build)
     plan = Plan(place, subjects, _workloads(options), seeds)
+    if options.results and options.alone:
+        results.require_same(plan, _emulator(place))
     return plan, rounds.run(plan, options.jobs), _emulator(place)
 
 
+def _take_listed(options: argparse.Namespace) -> None:
+    """Take all schedulers of docs/results and EEVDF, or only the given ones."""
+    options.alone = bool(options.schedulers)
+    options.schedulers = options.schedulers or list(results.SCHEDULERS)
+    for name in options.schedulers:
+        if name not in results.SCHEDULERS:
+            raise UsageError(f"{name} is not in docs/results")
+
+
 def _loaded(options: argparse.Namespace) -> tuple[Plan, Results, str]:
-    _refuse_beside(options, "--from", (*FIXED, "--kernel", "--jobs"))
+    _refuse_beside(
+        options, "--from", ("a scheduler", "--workload", "--seeds", *FIXED, "--kernel", "--jobs")
+    )
     return record.load(options.source, _build() / "rust")
 
 
@@ -174,36 +184,36 @@ def _emulator(place: Place) -> str:
     return f"QEMU {emulator.find().version()}" if place.kernel else platform.machine()
 
 
-def _baseline(options: argparse.Namespace) -> int:
-    """Implements --check and --renew."""
-    verb = "--renew" if options.renew else "--check"
-    _refuse_beside(options, verb, (*FIXED, "--json", "--html", "--from"))
+def _check(options: argparse.Namespace) -> int:
+    """Implements --check."""
+    _refuse_beside(options, "--check", (*FIXED, "--seeds", "--json", "--html", "--from"))
+    chosen = options.workload or list(results.CHOSEN)
+    if unknown := sorted(set(chosen) - set(results.CHOSEN)):
+        raise UsageError(f"--workload {unknown[0]} is not in docs/results")
+    _take_listed(options)
     build = _build()
-    program = programs.scheduler(build, baseline.SCHEDULER)
-    if not program or not programs.is_program(program):
-        raise UsageError(f"there is no {baseline.SCHEDULER} in {build}")
     place = _place(options, build)
-    assert place.kernel
-    key = baseline.key(place.kernel.release, _emulator(place))
-    # Load the baseline before the measurements, which take minutes, so that a missing baseline is
+    # Load the results before the measurements, which take minutes, so that missing results are
     # reported at once.
-    known = baseline.load(key) if options.check else {}
-    seeds = baseline.seeds_of_check() if options.check else baseline.SEEDS
-    found = rounds.run(baseline.plan(place, program, seeds), options.jobs)
+    known = baseline.load(results.FOLDER / results.FIGURES, place, _emulator(place))
+    workloads = tuple(WORKLOADS[name] for name in results.CHOSEN if name in chosen)
+    options.alone = True
+    plan = Plan(place, _subjects(options, build), workloads, baseline.seeds_of_check())
+    found = rounds.run(plan, options.jobs)
+    verdicts = baseline.judge(found, known, options.schedulers, workloads)
+    if found.is_interrupted:
+        verdicts = [verdict for verdict in verdicts if verdict.value is not None]
+    nr_worse = sum(verdict.is_worse for verdict in verdicts)
+    print(*(verdict.text() for verdict in verdicts), sep="\n")
+    print(f"{nr_worse} of {len(verdicts)} figures are worse than in docs/results")
     if found.is_interrupted:
         return STATUS_INTERRUPTED
-    if options.renew:
-        baseline.save(key, baseline.bands(found))
-        print(f"{baseline.FILE.name}: {key}")
-        return 0
-    verdicts = baseline.judge(found, known)
-    print(*(verdict.text() for verdict in verdicts), sep="\n")
-    return STATUS_FAILED if any(verdict.is_worse for verdict in verdicts) else 0
+    return STATUS_FAILED if nr_worse else 0
 
 
-#: Options that cannot be combined with --check, --renew, --results or --from, because each of these
-#: four determines what is measured.
-FIXED = ("a scheduler", "--workload", "--alone", "--seeds", "--seed", "--host", "--topology")
+#: Options that cannot be combined with --check, --results or --from, because each of these three
+#: determines what is measured.
+FIXED = ("--alone", "--seed", "--host", "--topology")
 
 
 def _refuse_beside(options: argparse.Namespace, verb: str, refused: Sequence[str]) -> None:
@@ -234,7 +244,7 @@ def _tell(options: argparse.Namespace, plan: Plan, found: Results, emulator: str
     if options.html:
         record.write(options.html, page.html(plan, found, rows, emulator))
     if options.results and not found.is_interrupted:
-        results.write(plan, found, rows, emulator)
+        results.write(plan, found, emulator)
 
 
 def _place(options: argparse.Namespace, build: Path) -> Place:

@@ -40,11 +40,19 @@ def _named(subject: Subject) -> str:
     return subject.program.name if subject.is_ours else str(subject.program)
 
 
+def origin(place: Place, emulator: str) -> str:
+    """What the figures of a place depend on, apart from the programs: kernel, topology and
+    emulator."""
+    kernel = f"Linux {place.kernel.release}" if place.kernel else "this machine"
+    shape = f"{place.topology.name}, " if place.topology else ""
+    return f"{kernel}, {shape}{emulator}"
+
+
 def to_json(plan: Plan, results: Results, emulator: str) -> str:
-    """The plan and all finished rounds as JSON."""
+    """The plan and all finished rounds as JSON, with a line for each round."""
     place = plan.place
     subjects = {subject.name: subject for subject in plan.subjects}
-    record: dict[str, Any] = {
+    head: dict[str, Any] = {
         "version": VERSION,
         "kernel": place.kernel.release if place.kernel else None,
         "topology": place.topology.name if place.topology else None,
@@ -53,19 +61,25 @@ def to_json(plan: Plan, results: Results, emulator: str) -> str:
         "schedulers": [subject.name for subject in plan.subjects],
         "workloads": [workload.name for workload in plan.workloads],
         "is_interrupted": results.is_interrupted,
-        "rounds": [
-            {
-                "scheduler": over.subject,
-                "workload": over.workload,
-                "seed": over.seed,
-                "figures": over.values,
-                "error": over.error or None,
-                "command": command(plan, subjects[over.subject], over.workload, over.seed),
-            }
-            for over in results.rounds
-        ],
     }
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    rounds = [
+        {
+            "scheduler": over.subject,
+            "workload": over.workload,
+            "seed": over.seed,
+            "figures": over.values,
+            "error": over.error or None,
+            "command": command(plan, subjects[over.subject], over.workload, over.seed),
+        }
+        for over in results.rounds
+    ]
+    lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
+    lines.append(' "rounds": [\n  ' + ",\n  ".join(map(_json, rounds)) + "\n ]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 class RecordError(Exception):

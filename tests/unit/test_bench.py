@@ -475,7 +475,8 @@ def test_results_page_has_each_scheduler_and_names_its_pictures(
     found = results(EEVDF=[400.0, 100.0], scx_rustland=[50.0, 60.0])
     found.rounds.append(Round(OTHER.name, "wakeup", 1, {}, "it ended"))
     of_three = plan(EEVDF, OURS, OTHER)
-    results_page.write(of_three, found, summary.rows(of_three, found), "QEMU 10")
+    monkeypatch.setattr(results_page, "SCHEDULERS", (OURS.name, OTHER.name))
+    results_page.write(of_three, found, "QEMU 10")
     text = (tmp_path / results_page.PAGE).read_text()
     assert "| EEVDF | 250 (100 … 400) |" in text
     assert "| scx_rustland | 55.0 (50.0 … 60.0) 4.55 × |" in text
@@ -483,6 +484,26 @@ def test_results_page_has_each_scheduler_and_names_its_pictures(
     assert "/opt/x -v, seed 1: no figures: it ended" in text
     named = re.findall(r"\]\((.*\.svg)\)", text)
     assert sorted(named) == sorted(file.name for file in tmp_path.glob("*.svg"))
+
+
+def test_results_of_one_scheduler_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results_page, "FOLDER", tmp_path)
+    monkeypatch.setattr(results_page, "SCHEDULERS", (OURS.name, OTHER.name))
+    found = results(EEVDF=[400.0], scx_rustland=[50.0], **{OTHER.name: [80.0]})
+    results_page.write(plan(EEVDF, OURS, OTHER, seeds=1), found, "QEMU 10")
+    results_page.write(plan(OTHER, seeds=1), results(**{OTHER.name: [60.0]}), "QEMU 10")
+    text = (tmp_path / results_page.PAGE).read_text()
+    assert "| scx_rustland | 50.0" in text
+    assert "| /opt/x -v | 60.0" in text
+    known, read, _ = record.load(tmp_path / results_page.FIGURES, PLACE.tools)
+    assert [one.subject for one in read.rounds] == [EEVDF.name, OURS.name, OTHER.name]
+    assert [subject.name for subject in known.subjects] == [EEVDF.name, OURS.name, OTHER.name]
+    assert results_page.nr_seeds(PLACE.tools) == 1
+    for other, emulator in ((plan(OTHER, seeds=2), "QEMU 10"), (plan(OTHER, seeds=1), "QEMU 11")):
+        with pytest.raises(record.RecordError, match="measure all schedulers"):
+            results_page.write(other, results(**{OTHER.name: [60.0]}), emulator)
 
 
 def test_results_are_of_all_schedulers() -> None:
@@ -493,11 +514,22 @@ def test_results_are_of_all_schedulers() -> None:
         assert figure in {figure.name for figure in WORKLOADS[workload].figures}
 
 
-def test_committed_results_are_whole() -> None:
-    text = (results_page.FOLDER / results_page.PAGE).read_text()
+def test_committed_results_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have all schedulers and workloads, and the page and the pictures show the record."""
+    plan, found, emulator = record.load(results_page.FOLDER / results_page.FIGURES, PLACE.tools)
+    names = [subject.name for subject in plan.subjects]
+    assert names == [EEVDF.name, *results_page.SCHEDULERS]
+    assert tuple(workload.name for workload in plan.workloads) == results_page.CHOSEN
+    assert len(found.rounds) == len(names) * len(plan.workloads) * len(plan.seeds)
+    committed = results_page.FOLDER
+    monkeypatch.setattr(results_page, "FOLDER", tmp_path)
+    results_page.write(plan, found, emulator)
+    for file in tmp_path.iterdir():
+        assert file.read_text() == (committed / file.name).read_text(), file.name
+    text = (committed / results_page.PAGE).read_text()
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Overview", *results_page.CHOSEN]
     for name in re.findall(r"\]\((.*\.svg)\)", text):
-        assert ElementTree.parse(results_page.FOLDER / name).getroot().tag.endswith("svg")
+        assert ElementTree.parse(committed / name).getroot().tag.endswith("svg")
 
 
 def test_overview_shows_what_was_measured() -> None:
@@ -578,6 +610,36 @@ def test_run_writes_table_page_and_record(
     assert "1.00 × as good" in capsys.readouterr().out
     assert "<svg" in written[0].read_text()
     assert len(json.loads(written[1].read_text())["rounds"]) == 6
+
+
+@pytest.mark.parametrize(("lateness_us", "status", "nr_worse"), [(110.0, 0, 0), (900.0, 1, 2)])
+def test_check_compares_with_the_results(
+    build: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lateness_us: float,
+    status: int,
+    nr_worse: int,
+) -> None:
+    class Emulator:
+        def version(self) -> str:
+            return "10"
+
+    monkeypatch.setattr(command_line.emulator, "find", Emulator)
+    monkeypatch.setattr(results_page, "FOLDER", tmp_path)
+    monkeypatch.setattr(results_page, "SCHEDULERS", (OURS.name,))
+    monkeypatch.setattr(results_page, "CHOSEN", ("wakeup", "spawn"))
+    measuring(monkeypatch, lambda *_: {"lateness_p50_us": 100.0, "spawn_p99_ms": 2.0})
+    assert command_line.main(["--results", "--seeds", "3"]) == 0
+    values = {"lateness_p50_us": lateness_us, "spawn_p99_ms": 2.0 * lateness_us / 110}
+    measuring(monkeypatch, lambda *_: values)
+    capsys.readouterr()
+    assert command_line.main(["--check"]) == status
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"{nr_worse} of 2 figures are worse than in docs/results"
+    assert sum(line.endswith(" worse") for line in said) == nr_worse
+    assert command_line.main(["--check", OURS.name, "--workload", "wakeup"]) == status
 
 
 def test_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
