@@ -283,7 +283,7 @@ SCX_CGROUP_WEIGHT_OPS(flatcg)
 
 struct unpark {
 	struct bpf_timer timer;
-	u32 nr_quotas; /* at the last expiry */
+	u32 nr_quotas; /* at the last expiry; 1 at the start */
 };
 
 struct {
@@ -325,8 +325,10 @@ static u32 is_unparking;
 /* Start the timer if a cgroup has a quota, but never postpone the expiry of an armed timer. */
 static void start_unpark(struct unpark *timer)
 {
-	if (READ_ONCE(scx_nr_quotas) && !__sync_lock_test_and_set(&is_unparking, 1))
-		bpf_timer_start(&timer->timer, UNPARK_NS, 0);
+	if (!READ_ONCE(scx_nr_quotas) || __sync_lock_test_and_set(&is_unparking, 1))
+		return;
+	timer->nr_quotas = 1;
+	bpf_timer_start(&timer->timer, UNPARK_NS, 0);
 }
 
 /* Check the parked tasks that are due. The timer runs while any cgroup has a quota. When the last

@@ -7,6 +7,8 @@
  * both CPUs run tasks of one cgroup only, or are idle. Core scheduling does the same under the
  * kernel's own scheduler, for groups of tasks that request it.
  *
+ * A cgroup whose tasks may not run on the pair that serves it next keeps its place for other pairs.
+ *
  * Before a CPU takes a task from the DSQ of a cgroup, it claims the cgroup. This is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
  * claim when it has switched to a task that counts as a member of no cgroup (the idle task, a
@@ -46,9 +48,10 @@ SCX_PERCPU_COUNTERS(stats, struct pair_stats);
 
 /* One CPU of a pair. Cgroups are identified by their ids, and 0 means none. */
 struct side {
-	u64 claim; /* the cgroup that the CPU has claimed */
+	u64 claim; /* the cgroup that is claimed for the CPU */
 	u64 running; /* the cgroup of the task that the CPU runs */
 	u64 is_waiting; /* this CPU waits to be kicked when the other CPU's claim changes */
+	u64 is_idle; /* the CPU runs the idle task */
 };
 
 /* A pair. Its key in the map is its lower CPU. */
@@ -201,7 +204,9 @@ static void end_wait(struct task_struct *p)
 
 /* ---- enqueue ------------------------------------------------------------- */
 
-/* Kick an idle CPU that may run @p now, if there is one. The search starts at the CPU @start. */
+/* Kick an idle CPU that may run @p now, if there is one. The search starts at the CPU @start. The
+ * CPU stays marked as idle: if it looks for a task before @p is inserted, the next call kicks it
+ * again. */
 static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -213,7 +218,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 		if (cpu >= nr_cpu_ids)
 			cpu -= nr_cpu_ids;
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    !may_run(cpu, cgid) || !scx_bpf_test_and_clear_cpu_idle(cpu))
+		    !may_run(cpu, cgid))
 			continue;
 		scx_kick_cpu(cpu, SCX_KICK_IDLE);
 		break;
@@ -368,25 +373,41 @@ static bool has_task_for(u32 cpu, u64 cgid)
 }
 
 /* Claim @cgid for the other CPU of the pair, if that CPU is idle and may run a task of @cgid. The
- * caller kicks that CPU, which makes the claim again, or releases it: see pair_dispatch(). Until
- * then, @cpu takes no task of another cgroup. Returns whether the claim was made. */
+ * caller kicks that CPU, which makes the claim again, or releases it: see pair_dispatch() and
+ * note_running(). Until then, @cpu takes no task of another cgroup. Returns whether the claim was
+ * made. */
 static bool claim_for_other(u32 cpu, struct pair *pair, u64 cgid)
 {
-	u32 other = other_of(cpu);
+	struct side *other = other_side_of(pair, cpu);
+	bool is_free;
 
-	if (other == cpu || !has_task_for(other, cgid) || !scx_bpf_test_and_clear_cpu_idle(other))
+	if (other_of(cpu) == cpu || !has_task_for(other_of(cpu), cgid))
 		return false;
 	bpf_spin_lock(&pair->lock);
-	other_side_of(pair, cpu)->claim = cgid;
+	is_free = other->is_idle && !other->claim && !other->running;
+	if (is_free)
+		other->claim = cgid;
 	bpf_spin_unlock(&pair->lock);
-	return true;
+	return is_free;
+}
+
+/* Kick an idle CPU for the first task of a cgroup that this pair has skipped. While the cgroup was
+ * in no queue, a CPU that was kicked for the task may have looked for the cgroup in vain. */
+static void wake_cpu_for_skipped(u64 cgid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		wake_cpu_for(p, cgid, scx_bpf_task_cpu(p));
+		break;
+	}
 }
 
 /* Begin a turn of the next cgroup that has a task for the pair, on @cpu if possible. Call this only
  * if the other CPU neither claims nor runs a cgroup. Returns whether a turn has begun. */
 static bool take_next(u32 cpu, struct pair *pair)
 {
-	/* At most half of the tries, so that the queues take turns if many cgroups are skipped. */
+	/* At most half of the tries are for skipped cgroups. */
 	u64 nr_first = nr_skipped < TRIES_MAX / 2 ? nr_skipped : TRIES_MAX / 2;
 	u32 i;
 
@@ -401,12 +422,16 @@ static bool take_next(u32 cpu, struct pair *pair)
 		has_task = take(cpu, pair, cgid) || claim_for_other(cpu, pair, cgid);
 		/* While tasks of the cgroup wait, other pairs may serve it too. */
 		queue_turn(cgid, !has_task);
-		if (!has_task)
+		if (!has_task) {
+			wake_cpu_for_skipped(cgid);
 			continue;
+		}
 		begin_turn(pair, cgid);
 		scx_kick_cpu(other_of(cpu), SCX_KICK_IDLE);
 		return true;
 	}
+	/* Look at the rest of the queue in the next call. */
+	scx_kick_cpu(cpu, 0);
 	return false;
 }
 
@@ -479,8 +504,10 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!pair || (u32)cpu >= PAIR_CPUS_MAX)
 		return;
-	if (!scx_can_reenqueue_anywhere() && scx_other_class_waits(cpu))
+	if (!scx_can_reenqueue_anywhere() && scx_other_class_waits(cpu)) {
+		end_claim(cpu, pair);
 		return;
+	}
 	nr_seen[cpu] = nr_enqueued;
 	if (dispatch_kernel(cpu))
 		return;
@@ -500,15 +527,16 @@ void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 
 /* ---- what runs ----------------------------------------------------------- */
 
-/* Note that @cpu now runs a task of @cgid, or of no cgroup if @cgid is 0. Kick the other CPU if it
- * waits for a change. */
-static void note_running(u32 cpu, struct pair *pair, u64 cgid)
+/* Note that @cpu now runs a task of @cgid, or of no cgroup if @cgid is 0, and whether this is the
+ * idle task. Kick the other CPU if it waits for a change. */
+static void note_running(u32 cpu, struct pair *pair, u64 cgid, bool is_idle)
 {
 	struct side *side = side_of(pair, cpu), *other = other_side_of(pair, cpu);
 	bool wakes;
 
 	bpf_spin_lock(&pair->lock);
 	side->running = cgid;
+	side->is_idle = is_idle;
 	if (cgid)
 		side->claim = cgid;
 	wakes = other->is_waiting && cgid;
@@ -527,13 +555,14 @@ int BPF_PROG(pair_sched_switch, bool preempt, struct task_struct *prev, struct t
 	u32 cpu = bpf_get_smp_processor_id();
 	struct pair *pair = pair_of(cpu);
 	u64 cgid = cgid_of(next);
+	bool is_idle = next->flags & PF_IDLE;
 	struct side *side;
 
 	if (!pair)
 		return 0;
 	side = side_of(pair, cpu);
-	if (cgid || side->running || side->claim)
-		note_running(cpu, pair, cgid);
+	if (cgid || side->running || side->claim || side->is_idle != is_idle)
+		note_running(cpu, pair, cgid, is_idle);
 	/* If a real-time task takes the CPU, enqueue the tasks in the CPU's local DSQ again, so
 	 * that other CPUs can run them. */
 	if (next->prio < MAX_RT_PRIO && scx_can_reenqueue_anywhere() && scx_this_cpu_is_online())
@@ -556,7 +585,7 @@ void BPF_STRUCT_OPS(pair_running, struct task_struct *p)
 
 	end_wait(p);
 	if (pair && !side_of(pair, cpu)->running && cgid_of(p))
-		note_running(cpu, pair, cgid_of(p));
+		note_running(cpu, pair, cgid_of(p), false);
 }
 
 void BPF_STRUCT_OPS(pair_quiescent, struct task_struct *p, u64 deq_flags)
@@ -583,7 +612,7 @@ void BPF_STRUCT_OPS(pair_disable, struct task_struct *p)
 	if (tctx)
 		tctx->is_ext = false;
 	if (pair && scx_bpf_task_running(p))
-		note_running(cpu, pair, 0);
+		note_running(cpu, pair, 0, false);
 }
 
 /* ---- cgroups ------------------------------------------------------------- */

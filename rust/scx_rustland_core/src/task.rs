@@ -128,7 +128,8 @@ impl QueuedTask {
 pub enum Target {
     /// On the first CPU that becomes free.
     Any,
-    /// On this CPU, even if the task has to wait for it.
+    /// On this CPU, even if the task has to wait for it. A task that is also to preempt
+    /// ([`DispatchedTask::preempt`]) moves to an idle CPU if it has to wait.
     Cpu(u32),
     /// On this CPU if it is still idle, else on any CPU. With
     /// [`Options::low_power`](crate::Options::low_power), also on any CPU if the task may use a

@@ -35,6 +35,8 @@ bool scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out)
 {
 	uint64_t values[SCX_STATS_MAX_BYTES / sizeof(uint64_t)] = { 0 };
 
+	clearerr(out);
+	errno = 0;
 	if (sched->print_stats)
 		sched->print_stats(skel, out);
 	else if (sched->stats)
@@ -45,5 +47,6 @@ bool scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out)
 		fprintf(out, "%s%s=%" PRIu64, stat == sched->stats ? "" : " ", stat->name,
 			scx_stat_value(stat, values));
 	fputc('\n', out);
-	return !fflush(out) || errno != EPIPE;
+	fflush(out);
+	return !ferror(out) || errno != EPIPE;
 }

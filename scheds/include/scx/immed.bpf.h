@@ -90,9 +90,9 @@ static inline void scx_note_arrival(struct task_struct *p, u64 enq_flags)
 
 /*
  * In ops.enqueue(), after the insertion into a DSQ of several CPUs: kick an idle CPU, unless
- * ops.select_cpu() has just searched for one. It is called only for wakeups and forks. If a task
- * loses its CPU at the end of its slice, because a pinned task waits for that CPU, other CPUs may
- * be idle.
+ * ops.select_cpu() has just searched for one. The kernel calls ops.select_cpu() only for wakeups
+ * and forks. If a task loses its CPU at the end of its slice, because a pinned task waits for that
+ * CPU, other CPUs may be idle.
  */
 static inline void scx_kick_for_queued(const struct task_struct *p, u64 enq_flags)
 {

@@ -18,7 +18,8 @@ use crate::recorder::{CommFilter, Settings, PIDS_MAX};
 /// must match.
 ///
 /// Prints "recording" on standard error when it starts, and at the end the number of runs that
-/// were lost because the ring was full. SIGINT and SIGTERM stop it; the results are printed.
+/// were lost because the ring was full. SIGINT, SIGTERM and SIGHUP stop it; the results are
+/// printed.
 ///
 /// Exit status: 0 done, 1 recording is not possible, 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -56,7 +57,7 @@ pub(crate) struct Opts {
     #[arg(long)]
     pub json: bool,
 
-    /// How long to record, from 0.1 s to a week [default: until SIGINT or SIGTERM]
+    /// How long to record, from 0.1 s to a week [default: until a signal]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     #[arg(value_parser = scx_utils::cli::duration)]
     pub seconds: Option<Duration>,

@@ -50,11 +50,29 @@ static bool any_idle_for(const struct task_struct *p)
 	return any;
 }
 
+static bool any_idle(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool any = !bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return any;
+}
+
+/* Move a task from the queue of a CPU to SHARED_DSQ, and kick an idle CPU for it. A preempted task,
+ * whose dsq_vtime is its place in the LIFO order, is queued by its vtime. */
+static void share(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct rl_task *t)
+{
+	if (p->scx.dsq_vtime <= VTIME_RESUMED_LAST)
+		scx_bpf_dsq_move_set_vtime(it, advanced_vtime(p, t) + VTIME_FIRST);
+	if (scx_bpf_dsq_move_vtime(it, p, SHARED_DSQ, 0))
+		kick_idle_for(p);
+}
+
 /*
- * @cpu runs another task than the first one of its queue. Let idle CPUs run the tasks in this
- * queue, unless the policy requires this CPU (rl_task.may_leave): tasks that were preempted, by
- * a pinned task for example, or for which the CPU was idle when the policy decided. Wakeups and the
- * policy ignore these tasks.
+ * @cpu runs a task that precedes the tasks in its queue. If other CPUs are idle, let them run those
+ * tasks in the queue that are not bound to @cpu: tasks that were preempted, for example by a pinned
+ * task, and tasks that were sent to @cpu because it was idle.
  */
 __noinline int share_rest(s32 cpu)
 {
@@ -65,15 +83,18 @@ __noinline int share_rest(s32 cpu)
 	if (!state)
 		return 0;
 	state->nr_looked_at = 0;
+	/* This CPU may still be marked as idle. */
+	claim_idle(cpu);
+	if (!any_idle())
+		return 0;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		if (state->nr_looked_at++ >= SHARE_MAX)
 			break;
-		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
-		if (!t || !t->may_leave || p->nr_cpus_allowed == 1 || !any_idle_for(p))
+		if (p->nr_cpus_allowed == 1 || !any_idle_for(p))
 			continue;
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, advanced_vtime(p, t) + VTIME_FIRST);
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, SHARED_DSQ, 0))
-			kick_idle_for(p);
+		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
+		if (t && t->may_leave)
+			share(BPF_FOR_EACH_ITER, p, t);
 	}
 	note_spare();
 	return 0;

@@ -83,7 +83,7 @@ struct rl_task {
 	u32 weight; /* weight of the last decision; 0: vtime does not advance */
 	u32 resumes; /* 1: the task was preempted and is to resume (bypass.bpf.h) */
 	u32 slice_expired; /* 1: the pending enqueue is no wakeup; usually the slice had expired */
-	u32 may_leave; /* 1: the policy did not require a CPU whether idle or busy (share_rest()) */
+	u32 may_leave; /* 1: by the last decision, another CPU may run the task (share_rest()) */
 };
 
 struct {

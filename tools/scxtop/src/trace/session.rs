@@ -2,14 +2,11 @@
 //! `scxtop trace`: one recording from its start to its end.
 
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use scx_utils::bpf::Slot;
 use scx_utils::runner::Shutdown;
-use signal_hook::consts::SIGHUP;
 
 use crate::collect::programs::{Programs, Settings};
 use crate::opts::TraceOpts;
@@ -31,8 +28,6 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     // Signals are handled, so that they do not leave an unfinished file behind.
     let (shutdown, _trigger) = Shutdown::on_signals()?;
-    let hangup = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
     let output = Output::create(&opts.output)?;
     let settings = Settings {
         counters: false,
@@ -43,7 +38,7 @@ pub(crate) fn run(opts: &TraceOpts) -> Result<()> {
     for notice in programs.notices() {
         tell(notice);
     }
-    let is_over = |pause| shutdown.wait(pause) || hangup.load(Ordering::Relaxed);
+    let is_over = |pause| shutdown.wait(pause);
     let recording = record(opts, &mut programs, is_over)?;
     finish(opts, recording, output)
 }

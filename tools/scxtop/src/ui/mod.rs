@@ -23,14 +23,11 @@ mod views;
 mod tests;
 
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use scx_utils::bpf::Slot;
 use scx_utils::runner::Shutdown;
-use signal_hook::consts::SIGHUP;
 
 use crate::collect::Collector;
 use crate::model::Snapshot;
@@ -56,8 +53,6 @@ const INPUTS_MAX: usize = 100;
 pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
     terminal::check()?;
     let (shutdown, _trigger) = Shutdown::on_signals()?;
-    let hangup = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("signals")?;
     let mut slot = Slot::uninit();
     let mut collector = Collector::start(&opts.stats_socket, RING_BYTES, &mut slot)?;
     // The first snapshot has no rates.
@@ -75,7 +70,7 @@ pub(crate) fn run(opts: &LiveOpts) -> Result<()> {
         trace: TraceKey::new(opts),
         terminal,
     };
-    let result = live.run(|| shutdown.requested() || hangup.load(Ordering::Relaxed));
+    let result = live.run(|| shutdown.requested());
     // A trace that is being recorded or written is completed.
     if live.trace.is_recording() {
         let programs = live.collector.programs();

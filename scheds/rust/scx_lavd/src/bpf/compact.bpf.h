@@ -90,15 +90,15 @@ static const struct cpumask *confines(const struct task_struct *p, const struct 
  * only @cpu is checked. */
 static bool may_wait_at(const struct task_struct *p, s32 cpu)
 {
-	if ((u32)p->nr_cpus_allowed < scx_cpus.nr_cpu_ids)
+	if ((u32)p->nr_cpus_allowed < scx_cpus.nr_online)
 		return cpu_state(cpu)->is_active && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 	return lavd_domain_active[scx_node_of(cpu)];
 }
 
-/* Return the CPU in whose domain the task should wait: @cpu if an active CPU of its domain may run
- * the task, or if the task may use no active CPU; else an active CPU that the task may use. In a
- * domain without such CPUs, the task would have to wait until a CPU of another domain becomes idle
- * and steals it. Without compaction, or if the task is pinned, return @cpu. */
+/* Return the CPU in whose domain the task should wait: @cpu if may_wait_at() is true, or if the
+ * task may use no active CPU; else an active CPU that the task may use. If no active CPU of its
+ * domain may run the task, it would have to wait until a CPU of another domain becomes idle and
+ * steals it. Without compaction, or if the task is pinned, return @cpu. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;
