@@ -113,8 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     of_results.add_argument(
         "--results",
         action="store_true",
-        help="measure all schedulers with most workloads, and write docs/results, which takes "
-        "hours; or measure these, and keep the results of the others",
+        help="measure all schedulers with most workloads, and write docs/results, which takes more "
+        "than half an hour; or measure these, and keep the results of the others",
     )
     parser.add_argument(
         "--from",

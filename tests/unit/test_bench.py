@@ -515,7 +515,7 @@ def test_results_are_of_all_schedulers() -> None:
 
 
 def test_committed_results_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have all schedulers and workloads, and the page and the pictures show the record."""
+    """The record has all schedulers and workloads; the page and the pictures show it."""
     plan, found, emulator = record.load(results_page.FOLDER / results_page.FIGURES, PLACE.tools)
     names = [subject.name for subject in plan.subjects]
     assert names == [EEVDF.name, *results_page.SCHEDULERS]
