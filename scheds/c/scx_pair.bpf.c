@@ -357,8 +357,11 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 	return true;
 }
 
+/* The two functions below are global, so that the verifier checks them only once, and not in each
+ * iteration of take_next(). */
+
 /* Whether @cpu may run a task that waits in the DSQ of @cgid. */
-static bool has_task_for(u32 cpu, u64 cgid)
+__noinline int has_task_for(u32 cpu, u64 cgid)
 {
 	struct task_struct *p;
 	u32 nr_looks = 0;
@@ -370,6 +373,19 @@ static bool has_task_for(u32 cpu, u64 cgid)
 			return true;
 	}
 	return false;
+}
+
+/* Kick an idle CPU for the first task of a cgroup that this pair has skipped. While the cgroup was
+ * in no queue, a CPU that was kicked for the task may have looked for the cgroup in vain. */
+__noinline int wake_cpu_for_skipped(u64 cgid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		wake_cpu_for(p, cgid, scx_bpf_task_cpu(p));
+		break;
+	}
+	return 0;
 }
 
 /* Claim @cgid for the other CPU of the pair, if that CPU is idle and may run a task of @cgid. The
@@ -389,18 +405,6 @@ static bool claim_for_other(u32 cpu, struct pair *pair, u64 cgid)
 		other->claim = cgid;
 	bpf_spin_unlock(&pair->lock);
 	return is_free;
-}
-
-/* Kick an idle CPU for the first task of a cgroup that this pair has skipped. While the cgroup was
- * in no queue, a CPU that was kicked for the task may have looked for the cgroup in vain. */
-static void wake_cpu_for_skipped(u64 cgid)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, cgid, 0) {
-		wake_cpu_for(p, cgid, scx_bpf_task_cpu(p));
-		break;
-	}
 }
 
 /* Begin a turn of the next cgroup that has a task for the pair, on @cpu if possible. Call this only

@@ -212,8 +212,7 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	/* Tasks in the queues wait for CPUs like those in the DSQ. */
 	if (any_waiting())
 		wake_flags &= ~SCX_WAKE_SYNC;
-	wake_flags = scx_sync_unless_waiting(wake_flags, SHARED_DSQ);
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	cpu = scx_select_cpu(p, prev_cpu, &wake_flags, SHARED_DSQ, &is_idle);
 	/* The task is not inserted here, so that failures can be injected in one place. */
 	if (tctx)
 		tctx->has_idle_cpu = is_idle;

@@ -57,8 +57,7 @@ s32 BPF_STRUCT_OPS(simple_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	bool is_idle = false;
 	s32 cpu;
 
-	wake_flags = scx_sync_unless_waiting(wake_flags, SHARED_DSQ);
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	cpu = scx_select_cpu(p, prev_cpu, &wake_flags, SHARED_DSQ, &is_idle);
 	if (is_idle)
 		insert_local(p, scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;

@@ -12,6 +12,7 @@
 
 #include <scx/common.bpf.h>
 #include <scx/cpus.h>
+#include <scx/idle.bpf.h>
 
 const volatile struct scx_cpus scx_cpus SEC(".rodata.scx_cpus");
 struct scx_primary scx_primary SEC(".data.scx_primary");
@@ -108,16 +109,6 @@ static inline bool scx_should_move(s32 cpu, const struct task_struct *p)
 }
 
 /* ---- idle CPUs ------------------------------------------------------------ */
-
-/* Whether any CPU is idle. This is much cheaper than a search that finds no idle CPU. */
-static inline bool scx_any_idle(void)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool any = !bpf_cpumask_empty(idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	return any;
-}
 
 /* Whether this is a wakeup, and the waker's CPU is faster than @prev_cpu and allowed for the task.
  * False if the machine is not hybrid, or if there is a primary domain. */

@@ -16,6 +16,7 @@
 #define __SCX_IMMED_BPF_H
 
 #include <scx/common.bpf.h>
+#include <scx/idle.bpf.h>
 #include <scx/kick.bpf.h>
 
 /* In ops.dispatch(): move the first task that may run on this CPU from @dsq_id to the local DSQ.
@@ -65,6 +66,19 @@ static inline u64 scx_sync_unless_waiting(u64 wake_flags, u64 dsq_id)
 	if (wake_flags & SCX_WAKE_SYNC && scx_bpf_dsq_nr_queued(dsq_id) > 0)
 		return wake_flags & ~SCX_WAKE_SYNC;
 	return wake_flags;
+}
+
+/* In ops.select_cpu(), for schedulers with one DSQ: the kernel's idle CPU selection, without
+ * SCX_WAKE_SYNC if tasks wait in the DSQ. Sets *@is_idle and *@wake_flags, and returns the CPU. If
+ * no CPU is idle, this is @prev_cpu. */
+static inline s32 scx_select_cpu(struct task_struct *p, s32 prev_cpu, u64 *wake_flags, u64 dsq_id,
+				 bool *is_idle)
+{
+	*is_idle = false;
+	if (!scx_any_idle())
+		return prev_cpu;
+	*wake_flags = scx_sync_unless_waiting(*wake_flags, dsq_id);
+	return scx_bpf_select_cpu_dfl(p, prev_cpu, *wake_flags, is_idle);
 }
 
 /* In ops.enqueue(): insert the task into a FIFO DSQ. A task that the kernel enqueues again

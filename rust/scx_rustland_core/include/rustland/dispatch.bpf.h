@@ -50,15 +50,6 @@ static bool any_idle_for(const struct task_struct *p)
 	return any;
 }
 
-static bool any_idle(void)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool any = !bpf_cpumask_empty(idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	return any;
-}
-
 /* Move a task from the queue of a CPU to SHARED_DSQ, and kick an idle CPU for it. A preempted task,
  * whose dsq_vtime is its place in the LIFO order, is queued by its vtime. */
 static void share(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct rl_task *t)
@@ -85,7 +76,7 @@ __noinline int share_rest(s32 cpu)
 	state->nr_looked_at = 0;
 	/* This CPU may still be marked as idle. */
 	claim_idle(cpu);
-	if (!any_idle())
+	if (!scx_any_idle())
 		return 0;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		if (state->nr_looked_at++ >= SHARE_MAX)

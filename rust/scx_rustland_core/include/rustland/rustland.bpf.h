@@ -30,6 +30,7 @@
 #include <scx/barrier.h>
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
+#include <scx/idle.bpf.h>
 #include <scx/kick.bpf.h>
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
