@@ -18,7 +18,7 @@ static struct rusty_reach *reach_of(u32 node)
  */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
-	if (!mask)
+	if (!mask || !scx_any_idle())
 		return -EBUSY;
 	return scx_bpf_select_cpu_and(p, prev_cpu, 0, (const struct cpumask *)mask, 0);
 }
@@ -94,6 +94,8 @@ static s32 pick_cpu(struct task_struct *p, struct rusty_task *t, s32 prev_cpu, u
 	u32 node = node_of_dom(t->dom);
 	s32 cpu;
 
+	if (!scx_any_idle())
+		return -EBUSY;
 	if (wake_flags & SCX_WAKE_SYNC) {
 		cpu = pick_sync(p, prev_cpu);
 		if (cpu >= 0)
@@ -166,6 +168,8 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return true;
 	}
+	if (config.nr_doms < 2 || !scx_any_idle())
+		return false;
 	if (may_steal(t->dom, config.greedy_threshold) && kick_greedy(p, node))
 		return true;
 	return may_steal(t->dom, config.greedy_threshold_x_numa) && kick_greedy(p, MACHINE);
