@@ -28,8 +28,8 @@ SCHEDULERS = (
     *("scx_qmap", "scx_userland", "scx_central", "scx_pair"),
 )
 CHOSEN = (
-    *("wakeup", "spawn", "frames", "audio", "requests", "locks", "messaging", "pingpong"),
-    *("pingpong-pinned", "pingpong-many", "throughput", "fairness"),
+    *("wakeup", "spawn", "requests", "locks", "pingpong", "pingpong-pinned", "pingpong-many"),
+    *("messaging", "frames", "audio", "throughput", "fairness"),
 )
 #: Default number of seeds, if all schedulers are measured.
 NR_SEEDS = 5
