@@ -206,8 +206,9 @@ static void end_wait(struct task_struct *p)
 
 /* Kick an idle CPU that may run @p now, if there is one. The search starts at the CPU @start. The
  * CPU stays marked as idle: if it looks for a task before @p is inserted, the next call kicks it
- * again. */
-static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
+ * again. Like has_task_for() and take(), this is a global function, so that the verifier checks it
+ * only once. */
+__noinline int wake_cpu_for(struct task_struct *p __arg_trusted, u64 cgid, s32 start)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 	u32 i;
@@ -224,6 +225,7 @@ static void wake_cpu_for(const struct task_struct *p, u64 cgid, s32 start)
 		break;
 	}
 	scx_bpf_put_idle_cpumask(idle);
+	return 0;
 }
 
 /* If @cpu runs no task of a cgroup and has none in its local DSQ, release the claim of @cpu, and
@@ -317,12 +319,14 @@ static bool claim(u32 cpu, struct pair *pair, u64 cgid)
 }
 
 /* Claim @cgid and move one of its tasks to the local DSQ. Returns whether a task was moved. */
-static bool take(u32 cpu, struct pair *pair, u64 cgid)
+__noinline int take(u32 cpu, u64 cgid)
 {
-	struct side *side = side_of(pair, cpu);
+	struct pair *pair = pair_of(cpu);
+	struct side *side;
 
-	if (!claim(cpu, pair, cgid))
+	if (!pair || !claim(cpu, pair, cgid))
 		return false;
+	side = side_of(pair, cpu);
 	if (scx_bpf_dsq_move_to_local(cgid, 0)) {
 		scx_count(stats, dispatched);
 		return true;
@@ -333,6 +337,33 @@ static bool take(u32 cpu, struct pair *pair, u64 cgid)
 	bpf_spin_unlock(&pair->lock);
 	release(cpu);
 	return false;
+}
+
+/* Whether @cpu may run a task that waits in the DSQ of @cgid. */
+__noinline int has_task_for(u32 cpu, u64 cgid)
+{
+	struct task_struct *p;
+	u32 nr_looks = 0;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		if (nr_looks++ >= LOOKS_MAX)
+			break;
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return true;
+	}
+	return false;
+}
+
+/* Kick an idle CPU for the first task of a cgroup that this pair has skipped. While the cgroup was
+ * in no queue, a CPU that was kicked for the task may have looked for the cgroup in vain. */
+static void wake_cpu_for_skipped(u64 cgid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cgid, 0) {
+		wake_cpu_for(p, cgid, scx_bpf_task_cpu(p));
+		break;
+	}
 }
 
 static void begin_turn(struct pair *pair, u64 cgid)
@@ -355,37 +386,6 @@ static bool keep(u32 cpu, struct pair *pair, struct task_struct *prev, u64 cgid)
 	scx_count(stats, kept);
 	scx_bpf_task_set_slice(prev, turn_ns);
 	return true;
-}
-
-/* The two functions below are global, so that the verifier checks them only once, and not in each
- * iteration of take_next(). */
-
-/* Whether @cpu may run a task that waits in the DSQ of @cgid. */
-__noinline int has_task_for(u32 cpu, u64 cgid)
-{
-	struct task_struct *p;
-	u32 nr_looks = 0;
-
-	bpf_for_each(scx_dsq, p, cgid, 0) {
-		if (nr_looks++ >= LOOKS_MAX)
-			break;
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			return true;
-	}
-	return false;
-}
-
-/* Kick an idle CPU for the first task of a cgroup that this pair has skipped. While the cgroup was
- * in no queue, a CPU that was kicked for the task may have looked for the cgroup in vain. */
-__noinline int wake_cpu_for_skipped(u64 cgid)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, cgid, 0) {
-		wake_cpu_for(p, cgid, scx_bpf_task_cpu(p));
-		break;
-	}
-	return 0;
 }
 
 /* Claim @cgid for the other CPU of the pair, if that CPU is idle and may run a task of @cgid. The
@@ -423,7 +423,7 @@ static bool take_next(u32 cpu, struct pair *pair)
 			return false;
 		if (!bpf_map_lookup_elem(&cgroups, &cgid))
 			continue;
-		has_task = take(cpu, pair, cgid) || claim_for_other(cpu, pair, cgid);
+		has_task = take(cpu, cgid) || claim_for_other(cpu, pair, cgid);
 		/* While tasks of the cgroup wait, other pairs may serve it too. */
 		queue_turn(cgid, !has_task);
 		if (!has_task) {
@@ -464,7 +464,7 @@ static void dispatch(u32 cpu, struct pair *pair, struct task_struct *prev)
 		ends = false;
 	}
 	if (cgid && !ends && bpf_map_lookup_elem(&cgroups, &cgid)) {
-		if (take(cpu, pair, cgid) || (prev_cgid == cgid && keep(cpu, pair, prev, cgid)))
+		if (take(cpu, cgid) || (prev_cgid == cgid && keep(cpu, pair, prev, cgid)))
 			return;
 	}
 	if (wait_for_other(cpu, pair)) {

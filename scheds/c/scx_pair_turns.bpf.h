@@ -51,19 +51,21 @@ static bool push_turn(u64 cgid, bool is_skipped)
 }
 
 /* Queue a turn of @cgid, if it has waiting tasks and is not queued already. With @is_skipped, it
- * precedes all cgroups that have not been skipped. */
-static void queue_turn(u64 cgid, bool is_skipped)
+ * precedes all cgroups that have not been skipped. The function is global, so that the verifier
+ * checks it only once. */
+__noinline int queue_turn(u64 cgid, bool is_skipped)
 {
 	struct cgroup_ctx *cgrp = bpf_map_lookup_elem(&cgroups, &cgid);
 
 	if (!cgrp || !cgrp->nr_waiting || __sync_val_compare_and_swap(&cgrp->is_queued, 0, 1))
-		return;
+		return 0;
 	__sync_fetch_and_add(&nr_turns, 1);
 	if (push_turn(cgid, is_skipped))
-		return;
+		return 0;
 	/* The push failed, for example because the map was locked. The next call tries again. */
 	__sync_fetch_and_sub(&nr_turns, 1);
 	cgrp->is_queued = 0;
+	return 0;
 }
 
 /* Remove the first cgroup from the queue of turns; with @of_skipped, from skipped_turns if it is
