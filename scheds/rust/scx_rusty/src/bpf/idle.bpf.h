@@ -18,7 +18,7 @@ static struct rusty_reach *reach_of(u32 node)
  */
 static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *mask)
 {
-	if (!mask || !scx_any_idle())
+	if (!mask)
 		return -EBUSY;
 	return scx_bpf_select_cpu_and(p, prev_cpu, 0, (const struct cpumask *)mask, 0);
 }
@@ -160,15 +160,18 @@ static bool may_steal(u32 dom, u32 threshold)
 static bool kick_for(struct task_struct *p, struct rusty_task *t)
 {
 	u32 node = node_of_dom(t->dom);
-	s32 cpu = pick_idle_own(p, t, scx_bpf_task_cpu(p));
+	s32 cpu;
 
+	if (!scx_any_idle())
+		return false;
+	cpu = pick_idle_own(p, t, scx_bpf_task_cpu(p));
 	if (cpu >= 0) {
 		if (dom_of_cpu(scx_bpf_task_cpu(p)) != t->dom)
 			count(repatriate);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return true;
 	}
-	if (config.nr_doms < 2 || !scx_any_idle())
+	if (config.nr_doms < 2)
 		return false;
 	if (may_steal(t->dom, config.greedy_threshold) && kick_greedy(p, node))
 		return true;
