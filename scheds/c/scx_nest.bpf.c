@@ -372,12 +372,6 @@ void BPF_STRUCT_OPS(nest_quiescent, struct task_struct *p, u64 deq_flags)
 void BPF_STRUCT_OPS(nest_running, struct task_struct *p)
 {
 	note_busy(scx_bpf_task_cpu(p));
-	scx_fair_running(p);
-}
-
-void BPF_STRUCT_OPS(nest_stopping, struct task_struct *p, bool runnable)
-{
-	scx_fair_stopping(p);
 }
 
 void BPF_STRUCT_OPS(nest_enable, struct task_struct *p)
@@ -454,7 +448,6 @@ SCX_OPS(nest_ops) = {
 	.runnable = (void *)nest_runnable,
 	.quiescent = (void *)nest_quiescent,
 	.running = (void *)nest_running,
-	.stopping = (void *)nest_stopping,
 	.enable = (void *)nest_enable,
 	.init_task = (void *)nest_init_task,
 	.init = (void *)nest_init,

@@ -73,16 +73,6 @@ void BPF_STRUCT_OPS(prev_quiescent, struct task_struct *p, u64 deq_flags)
 	scx_fair_quiescent(&queue, p);
 }
 
-void BPF_STRUCT_OPS(prev_running, struct task_struct *p)
-{
-	scx_fair_running(p);
-}
-
-void BPF_STRUCT_OPS(prev_stopping, struct task_struct *p, bool runnable)
-{
-	scx_fair_stopping(p);
-}
-
 void BPF_STRUCT_OPS(prev_enable, struct task_struct *p)
 {
 	scx_fair_enable(&queue, p);
@@ -107,7 +97,7 @@ void BPF_STRUCT_OPS(prev_exit, struct scx_exit_info *info)
 void BPF_STRUCT_OPS(prev_dump, struct scx_dump_ctx *dctx)
 {
 	scx_bpf_dump("prev: vtime_now=%llu, %d queued, runnable_weight=%llu", queue.vtime_now,
-		     scx_bpf_dsq_nr_queued(SHARED_DSQ), queue.runnable_weight);
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_fair_weight(&queue));
 }
 
 SCX_OPS(prev_ops) = {
@@ -116,8 +106,6 @@ SCX_OPS(prev_ops) = {
 	.dispatch = (void *)prev_dispatch,
 	.runnable = (void *)prev_runnable,
 	.quiescent = (void *)prev_quiescent,
-	.running = (void *)prev_running,
-	.stopping = (void *)prev_stopping,
 	.enable = (void *)prev_enable,
 	.init_task = (void *)prev_init_task,
 	.init = (void *)prev_init,

@@ -73,9 +73,9 @@ void BPF_STRUCT_OPS(simple_enqueue, struct task_struct *p, u64 enq_flags)
 
 	scx_count(stats, global);
 	if (fifo_sched)
-		scx_insert_fifo(p, SHARED_DSQ, scx_fair_slice_ns(&queue), enq_flags);
+		scx_insert_fifo(p, SHARED_DSQ, scx_fair_slice_shared_ns(&queue), enq_flags);
 	else if (use_cgroups)
-		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, scx_fair_slice_ns(&queue),
+		scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, scx_fair_slice_shared_ns(&queue),
 					 scx_cgroup_task_key(p, SHARED_DSQ), enq_flags);
 	else
 		scx_fair_insert(&queue, p, enq_flags);
@@ -91,7 +91,7 @@ static void dispatch_by_share(s32 cpu, struct task_struct *prev)
 	if (t && prev->scx.flags & SCX_TASK_QUEUED) {
 		scx_cgroup_task_charge(prev, t, SHARED_DSQ);
 		if (scx_fair_precedes(&queue, cpu, prev->scx.dsq_vtime)) {
-			scx_bpf_task_set_slice(prev, scx_fair_slice_ns(&queue));
+			scx_bpf_task_set_slice(prev, scx_fair_slice_shared_ns(&queue));
 			return;
 		}
 	}
@@ -137,8 +137,6 @@ void BPF_STRUCT_OPS(simple_running, struct task_struct *p)
 
 	if (t)
 		scx_cgroup_task_running(p, t);
-	else if (!fifo_sched)
-		scx_fair_running(p);
 }
 
 void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
@@ -147,8 +145,6 @@ void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
 
 	if (t)
 		scx_cgroup_task_charge(p, t, SHARED_DSQ);
-	else if (!fifo_sched)
-		scx_fair_stopping(p);
 }
 
 void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)
@@ -200,7 +196,7 @@ void BPF_STRUCT_OPS(simple_dump, struct scx_dump_ctx *dctx)
 {
 	scx_bpf_dump("simple: %s order, vtime_now=%llu, %d queued, runnable_weight=%llu",
 		     fifo_sched ? "fifo" : "vtime", queue.vtime_now,
-		     scx_bpf_dsq_nr_queued(SHARED_DSQ), queue.runnable_weight);
+		     scx_bpf_dsq_nr_queued(SHARED_DSQ), scx_fair_weight(&queue));
 }
 
 void BPF_STRUCT_OPS(simple_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
@@ -213,13 +209,14 @@ SCX_OPS(simple_ops) = {
 	.select_cpu = (void *)simple_select_cpu,
 	.enqueue = (void *)simple_enqueue,
 	.dispatch = (void *)simple_dispatch,
+	/* User space clears these two with --fifo. */
 	.runnable = (void *)simple_runnable,
 	.quiescent = (void *)simple_quiescent,
+	/* Without --cgroups, user space clears these two, and the cgroup callbacks. */
 	.running = (void *)simple_running,
 	.stopping = (void *)simple_stopping,
 	.enable = (void *)simple_enable,
 	.init_task = (void *)simple_init_task,
-	/* Without --cgroups, user space clears these callbacks. */
 	SCX_CGROUP_CALLBACKS(simple),
 	.cgroup_move = (void *)simple_cgroup_move,
 	.init = (void *)simple_init,

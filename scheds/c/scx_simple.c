@@ -41,9 +41,17 @@ static void configure(void *skel)
 
 	simple->rodata->fifo_sched = fifo_sched;
 	simple->rodata->use_cgroups = use_cgroups;
-	/* Shrink the unused map, which saves 4 MB. */
-	if (!use_cgroups)
+	if (!use_cgroups) {
+		/* Shrink the unused map, which saves 4 MB. */
 		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
+		/* The kernel would call these callbacks on each context switch. */
+		simple->struct_ops.simple_ops->running = NULL;
+		simple->struct_ops.simple_ops->stopping = NULL;
+	}
+	if (fifo_sched) {
+		simple->struct_ops.simple_ops->runnable = NULL;
+		simple->struct_ops.simple_ops->quiescent = NULL;
+	}
 }
 
 static void read_stats(void *skel, void *stats)

@@ -26,19 +26,18 @@ struct scx_cpufreq {
 static struct scx_cpufreq scx_cpufreqs[SCX_CPUS_MAX];
 
 /*
- * Note that a task starts to run on @cpu or, if @was_busy, that a task has run there since the last
- * call. Call it with the run queue of @cpu locked: since 6.15, a callback that holds the lock of
- * one CPU's run queue may not request a level for another CPU.
+ * Note that a task starts to run on @cpu at the time @now or, if @was_busy, that a task has run
+ * there since the last call. Call it with the run queue of @cpu locked: since 6.15, a callback that
+ * holds the lock of one CPU's run queue may not request a level for another CPU.
  */
-static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
+static inline void scx_cpufreq_note_at(s32 cpu, bool was_busy, u64 now)
 {
 	struct scx_cpufreq *freq = &scx_cpufreqs[(u32)cpu % SCX_CPUS_MAX];
-	u64 now, ns;
+	u64 ns;
 	u32 level;
 
 	if (scx_cpus.perf_level >= 0)
 		return;
-	now = scx_bpf_now();
 	if (was_busy)
 		freq->busy_ns += time_delta(now, freq->noted_ns);
 	freq->noted_ns = now;
@@ -52,6 +51,13 @@ static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 	if (level != freq->level)
 		scx_bpf_cpuperf_set(cpu, level);
 	freq->level = level;
+}
+
+/* scx_cpufreq_note_at() the current time. */
+static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
+{
+	if (scx_cpus.perf_level < 0)
+		scx_cpufreq_note_at(cpu, was_busy, scx_bpf_now());
 }
 
 /* Request a level for all online CPUs: the fixed level or, if levels are computed from the

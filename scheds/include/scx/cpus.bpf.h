@@ -123,20 +123,19 @@ static inline bool scx_is_woken_by_faster(const struct task_struct *p, s32 prev_
 
 /*
  * Claim an idle CPU for @p, in the primary domain if possible. Returns a negative number if there
- * is none. Since 6.16, the kernel prefers fully idle cores to other idle CPUs. Within each of these
- * groups, it prefers @prev_cpu, then the LLC and then the node of @prev_cpu. On a sync wakeup, it
- * may prefer the waker's CPU. For older kernels, see __scx_pick_idle_in(). On a hybrid machine
- * without a primary domain, a task whose waker runs on a faster CPU is placed near the waker's CPU,
- * unless @prev_cpu is idle, in the LLC of the waker's CPU, and not contended
- * (scx_is_smt_contended()).
+ * is none. Call it only if scx_any_idle(): a search without success is slow.
+ *
+ * Since 6.16, the kernel prefers fully idle cores to other idle CPUs. Within each of these groups,
+ * it prefers @prev_cpu, then the LLC and then the node of @prev_cpu. On a sync wakeup, it may
+ * prefer the waker's CPU. For older kernels, see __scx_pick_idle_in(). On a hybrid machine without
+ * a primary domain, a task whose waker runs on a faster CPU is placed near the waker's CPU, unless
+ * @prev_cpu is idle, in the LLC of the waker's CPU, and not contended (scx_is_smt_contended()).
  */
 static inline s32 scx_pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	const struct cpumask *primary = scx_primary_cpus();
 	s32 cpu;
 
-	if (!scx_any_idle())
-		return -EBUSY;
 	cpu = bpf_get_smp_processor_id();
 	if (scx_is_woken_by_faster(p, prev_cpu, wake_flags)) {
 		if (scx_cpu_info(cpu)->llc == scx_cpu_info(prev_cpu)->llc &&
@@ -242,6 +241,8 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
 	}
 	if (stays || enq_flags & (SCX_ENQ_CPU_SELECTED | SCX_ENQ_LAST))
 		return scx_pick_better(p, prev_cpu);
+	if (!scx_any_idle())
+		return -EBUSY;
 	return fastest ? scx_pick_fastest_idle(p, prev_cpu) : scx_pick_idle(p, prev_cpu, 0);
 }
 
@@ -254,15 +255,16 @@ static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 
  */
 static inline bool scx_kick_idle_for(struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu;
 
+	if (!scx_any_idle())
+		return false;
+	cpu = scx_bpf_task_cpu(p);
 	/* The CPU of a pinned task is not idle, or scx_claim_on_enqueue() would have claimed it. It
 	 * cannot become idle before the task is inserted, because ops.enqueue() is called with its
 	 * run queue locked. While the affinity of the task changes, the task may still be on
 	 * another CPU. */
 	if (scx_task_is_pinned(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-		return false;
-	if (!scx_any_idle())
 		return false;
 	cpu = scx_bpf_select_cpu_and(p, cpu, 0, p->cpus_ptr, 0);
 	if (cpu < 0)

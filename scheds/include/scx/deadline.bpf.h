@@ -175,7 +175,9 @@ static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
  * at least the node's virtual time, since the task competes with the tasks of the node too. */
 static inline u64 scx_dl_now(const struct scx_dl_task *t)
 {
-	return time_max(*scx_dl_vtime_now(t), scx_queue(t->node)->vtime_now);
+	u64 now = scx_queue(t->node)->vtime_now;
+
+	return t->pinned_to ? time_max(*scx_dl_vtime_now(t), now) : now;
 }
 
 /* Return @vtime, but limit its lead over scx_dl_now(): with the maximum lead, the task waits for
@@ -183,11 +185,15 @@ static inline u64 scx_dl_now(const struct scx_dl_task *t)
 static inline u64 scx_dl_limit(const struct scx_dl_task *t, u64 vtime)
 {
 	const struct scx_queue *queue = scx_queue(t->node);
-	u64 ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
+	u64 now = scx_dl_now(t), ahead_ns;
 
+	/* Usually no division is needed. */
+	if (time_before(vtime, now + SCX_DL_AHEAD_MIN_NS))
+		return vtime;
+	ahead_ns = scx_vtime_max_ahead(SCX_DL_MAX_WAIT_NS, queue->runnable_weight);
 	if (ahead_ns < SCX_DL_AHEAD_MIN_NS)
 		ahead_ns = SCX_DL_AHEAD_MIN_NS;
-	return scx_vtime_limit_debt(vtime, scx_dl_now(t), ahead_ns);
+	return scx_vtime_limit_debt(vtime, now, ahead_ns);
 }
 
 /* Bound the virtual time of a task before it is queued: at most @credit_ns behind scx_dl_now(),

@@ -101,13 +101,12 @@ static inline bool scx_has_pinned_waiting(u32 cpu)
 }
 
 /* In ops.select_cpu(), before scx_pick_idle(): return @wake_flags, but without SCX_WAKE_SYNC if
- * tasks wait in the DSQ of this CPU or of its node (scx_sync_unless_waiting()). If no CPU is idle,
- * the flag does not matter. */
+ * tasks wait in the DSQ of this CPU or of its node (scx_sync_unless_waiting()). */
 static inline u64 scx_queue_wake_flags(u64 wake_flags)
 {
 	s32 cpu = bpf_get_smp_processor_id();
 
-	if (!(wake_flags & SCX_WAKE_SYNC) || !scx_any_idle())
+	if (!(wake_flags & SCX_WAKE_SYNC))
 		return wake_flags;
 	if (scx_has_pinned_waiting(cpu))
 		return wake_flags & ~SCX_WAKE_SYNC;

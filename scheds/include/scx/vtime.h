@@ -98,8 +98,13 @@ static inline u64 scx_vtime_limit_debt(u64 vtime, u64 vtime_now, u64 ahead_ns)
  */
 static inline u64 scx_slice_shared(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
 {
-	u64 share_ns = wait_ns / (nr_waiting + 1);
+	u64 share_ns;
 
+	/* Usually no division is needed. The first two conditions exclude an overflow. */
+	if (slice_ns < 1ULL << 32 && nr_waiting < 1ULL << 31 &&
+	    slice_ns * (nr_waiting + 1) <= wait_ns)
+		return slice_ns;
+	share_ns = wait_ns / (nr_waiting + 1);
 	if (share_ns < min_ns)
 		share_ns = min_ns;
 	return share_ns < slice_ns ? share_ns : slice_ns;

@@ -148,17 +148,21 @@ impl Rustland {
     /// Sends an urgent task to an idle CPU, or lets it preempt a task with a later deadline. If
     /// there is neither, the urgent task waits like all other tasks.
     fn preempt(&mut self, cpus: &mut Cpus) -> Option<DispatchedTask> {
-        while let Some(mut waiting) = self.queue.pop_urgent() {
-            let target = cpus.pick_idle(&waiting.task);
+        let margin_ns = self.config.slice_min_ns;
+        while let Some(Waiting {
+            task, deadline_ns, ..
+        }) = self.queue.first_urgent()
+        {
+            let target = cpus.pick_idle(task);
             if target != Target::Any {
+                let waiting = self.queue.pop_urgent()?;
                 return Some(self.decision(&waiting).to(target));
             }
-            let margin_ns = self.config.slice_min_ns;
-            if let Some(cpu) = cpus.pick_victim(&waiting.task, waiting.deadline_ns, margin_ns) {
+            if let Some(cpu) = cpus.pick_victim(task, *deadline_ns, margin_ns) {
+                let waiting = self.queue.pop_urgent()?;
                 return Some(self.decision(&waiting).to(Target::Cpu(cpu)).preempt());
             }
-            waiting.is_urgent = false;
-            self.queue.insert(waiting);
+            self.queue.demote_urgent();
         }
         None
     }

@@ -78,11 +78,25 @@ impl Queue {
         self.remove(pid)
     }
 
-    /// Among the tasks that may preempt other tasks, removes and returns the task with the earliest
-    /// deadline.
+    /// Among the tasks that may preempt other tasks, the task with the earliest deadline.
+    pub(crate) fn first_urgent(&self) -> Option<&Waiting> {
+        let (_, pid) = self.urgent.first()?;
+        self.tasks.get(pid)
+    }
+
+    /// Removes and returns [`first_urgent`](Self::first_urgent).
     pub(crate) fn pop_urgent(&mut self) -> Option<Waiting> {
         let (_, pid) = *self.urgent.first()?;
         self.remove(pid)
+    }
+
+    /// From now on, [`first_urgent`](Self::first_urgent) may not preempt other tasks. It keeps its
+    /// place in the other orders.
+    pub(crate) fn demote_urgent(&mut self) {
+        let first = self.urgent.pop_first();
+        if let Some(waiting) = first.and_then(|(_, pid)| self.tasks.get_mut(&pid)) {
+            waiting.is_urgent = false;
+        }
     }
 
     /// When the task that has waited longest was enqueued.

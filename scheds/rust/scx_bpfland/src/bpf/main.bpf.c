@@ -124,16 +124,19 @@ static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice
 	scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, slice, enq_flags);
 }
 
-static s32 pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+static s32 pick_idle(struct task_struct *p, s32 prev_cpu, u64 *wake_flags)
 {
-	s32 cpu;
+	s32 cpu = -EBUSY;
+	u64 flags;
 
 	if (scx_is_throttled())
-		return -EBUSY;
-	if (config.ignores_sync)
-		wake_flags &= ~SCX_WAKE_SYNC;
-	cpu = config.prefers_fastest ? scx_pick_fastest_idle(p, prev_cpu) :
-				       scx_pick_idle(p, prev_cpu, wake_flags);
+		return cpu;
+	if (scx_any_idle()) {
+		*wake_flags = scx_queue_wake_flags(*wake_flags);
+		flags = *wake_flags & ~(config.ignores_sync ? SCX_WAKE_SYNC : 0);
+		cpu = config.prefers_fastest ? scx_pick_fastest_idle(p, prev_cpu) :
+					       scx_pick_idle(p, prev_cpu, flags);
+	}
 	if (cpu < 0)
 		count(nr_idle_misses);
 	return cpu;
@@ -153,8 +156,7 @@ s32 BPF_STRUCT_OPS(bpfland_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 		if (config.sticky)
 			t->pinned_to = 0;
 	}
-	wake_flags = scx_queue_wake_flags(wake_flags);
-	cpu = pick_idle(p, prev_cpu, wake_flags);
+	cpu = pick_idle(p, prev_cpu, &wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	insert_local(p, t, slice_ns(p, 0), scx_immed_unless_sync(cpu, wake_flags));

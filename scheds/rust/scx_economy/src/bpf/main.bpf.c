@@ -59,6 +59,8 @@ s32 BPF_STRUCT_OPS(economy_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 
 	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
+	if (!scx_any_idle())
+		return prev_cpu;
 	wake_flags = scx_queue_wake_flags(wake_flags);
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)

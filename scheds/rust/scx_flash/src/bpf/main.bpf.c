@@ -124,7 +124,7 @@ s32 BPF_STRUCT_OPS(flash_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 		return prev_cpu;
 	weight = weight_of(p, t);
 	scx_dl_select_cpu(t, wake_flags, weight, FREQ_MAX);
-	if (scx_is_throttled())
+	if (scx_is_throttled() || !scx_any_idle())
 		return prev_cpu;
 	/* Do not let the wakee wait for the waker, which may continue after a sync wakeup. */
 	cpu = scx_pick_idle(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC);

@@ -85,7 +85,7 @@ static s32 pick_idle(struct task_struct *p, const struct scx_dl_task *t, s32 pre
 		wake_flags &= ~SCX_WAKE_SYNC;
 	if (active)
 		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, active, 0);
-	if (lavd_is_big_little && !scx_has_primary && scx_any_idle()) {
+	if (lavd_is_big_little && !scx_has_primary) {
 		place = bpf_map_lookup_elem(&lavd_kinds, &kind);
 		if (place && place->mask) {
 			cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags,
@@ -108,7 +108,7 @@ static void insert_local(struct task_struct *p, struct scx_dl_task *t, u64 slice
 s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
-	s32 cpu;
+	s32 cpu = -EBUSY;
 
 	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
@@ -116,13 +116,15 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 		return prev_cpu;
 	scx_dl_select_cpu(t, wake_flags, p->scx.weight, LAVD_FREQ_MAX);
 	if (wake_flags & SCX_WAKE_TTWU)
-		note_wakeup(p, t, wake_flags & SCX_WAKE_SYNC);
-	wake_flags = scx_queue_wake_flags(wake_flags);
-	cpu = pick_idle(p, t, prev_cpu, wake_flags);
+		note_wakeup(p, t, wake_flags & SCX_WAKE_SYNC, t->woken_at_ns);
+	if (scx_any_idle()) {
+		wake_flags = scx_queue_wake_flags(wake_flags);
+		cpu = pick_idle(p, t, prev_cpu, wake_flags);
+	}
 	t->suggested_cpu = cpu < 0 ? prev_cpu : cpu;
 	if (cpu < 0)
 		return prev_cpu;
-	update_criticality(p, t, SCX_ENQ_WAKEUP);
+	update_criticality(p, t, SCX_ENQ_WAKEUP, scx_bpf_now());
 	insert_local(p, t, first_slice_ns(t, cpu, 0), scx_immed_unless_sync(cpu, wake_flags));
 	return cpu;
 }
@@ -183,22 +185,23 @@ static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu,
 		  const struct cpumask *active, u64 enq_flags)
 {
 	u64 until, slice;
+	bool preempts;
 
 	scx_dl_set_node(t, scx_node_of(where_to_wait(p, cpu)));
 	favour_new(p, t, enq_flags);
 	scx_dl_place(t, p->scx.weight, lavd_credit_ns(t->lat_cri));
 	until = deadline(t);
 	slice = first_slice_ns(t, cpu, scx_nr_waiting(t->node));
-	t->queued_at_ns = scx_bpf_now();
+	preempts = may_preempt(t, enq_flags);
 	/* A probable lock holder is not preempted this way, because the kernel would not call
 	 * ops.dispatch(), which lets the holder continue (extends_for_lock()). */
-	if (may_preempt(t, enq_flags) && !cpu_state(cpu)->holds_lock &&
+	if (preempts && !cpu_state(cpu)->holds_lock &&
 	    scx_dl_run_at_once(p, t, slice, until, enq_flags)) {
 		count(nr_preempt);
 		return;
 	}
 	scx_dl_insert(p, t, slice, until, enq_flags);
-	if (!kick_idle(p, active) && may_preempt(t, enq_flags))
+	if (!kick_idle(p, active) && preempts)
 		preempt(p, t, cpu, until);
 }
 
@@ -207,6 +210,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	const struct cpumask *active;
+	u64 now = scx_bpf_now();
 
 	if (!t) {
 		scx_dl_insert_local(p, t, SCX_DSQ_LOCAL, config.slice_min_ns, enq_flags);
@@ -216,13 +220,13 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 	/* ops.select_cpu() was not called, because the task is pinned or its migration is
 	 * disabled. */
 	if (enq_flags & SCX_ENQ_WAKEUP && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
-		note_wakeup(p, t, false);
+		note_wakeup(p, t, false, now);
 		t->suggested_cpu = -1;
 	}
 	/* A task that is enqueued again (SCX_ENQ_REENQ) may not have run since the last update,
 	 * which used up the boosts of its wakeup. Another update would drop these boosts. */
 	if (!(enq_flags & SCX_ENQ_REENQ))
-		update_criticality(p, t, enq_flags);
+		update_criticality(p, t, enq_flags, now);
 	/* A task whose migration is disabled must not wait, because other tasks may depend on
 	 * it. */
 	if (scx_task_is_migration_disabled(p, enq_flags)) {
@@ -231,7 +235,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* A task that is enqueued again because its CPU was busy may use any CPU, since real-time
 	 * tasks may occupy all active CPUs. */
-	active = enq_flags & SCX_ENQ_REENQ ? NULL : confines(p, t);
+	active = lavd_compacts && !(enq_flags & SCX_ENQ_REENQ) ? confines(p, t) : NULL;
 	if (run_on_idle(p, t, active, cpu, enq_flags))
 		return;
 	/* SCX_ENQ_LAST: the CPU has found no other task, so @p continues. */
@@ -239,6 +243,7 @@ void BPF_STRUCT_OPS(lavd_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, t, first_slice_ns(t, cpu, 0), enq_flags);
 		return;
 	}
+	t->queued_at_ns = now;
 	queue(p, t, cpu, active, enq_flags);
 }
 
@@ -261,7 +266,7 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (t) {
 		/* The boosts of prev's last wakeup no longer apply. */
-		update_criticality(prev, t, 0);
+		update_criticality(prev, t, 0, scx_bpf_now());
 		scx_dl_charge_prev(prev, t, cpu, prev->scx.weight, lavd_credit_ns(t->lat_cri));
 		/* The kernel calls ops.dispatch() before it enqueues prev again. Without this
 		 * check, two tasks on a CPU would take turns, whatever their weights. */
@@ -287,33 +292,35 @@ void BPF_STRUCT_OPS(lavd_dispatch, s32 cpu, struct task_struct *prev)
 static void count_start(const struct scx_dl_task *t, s32 cpu)
 {
 	bool critical = t->lat_cri >= lavd_system.avg_lat_cri;
+	struct lavd_counts *counts = scx_counters(lavd_counters);
 
-	count(nr_sched);
+	if (!counts)
+		return;
+	counts->nr_sched++;
 	if (critical)
-		count(nr_lat_cri);
+		counts->nr_lat_cri++;
 	if (scx_node_of(cpu) != scx_node_of(t->prev_cpu))
-		count(nr_x_migration);
+		counts->nr_x_migration++;
 	if (!lavd_is_big_little)
 		return;
 	if (is_perf_critical(t))
-		count(nr_perf_cri);
+		counts->nr_perf_cri++;
 	if (!is_big(cpu))
 		return;
-	count(nr_big);
+	counts->nr_big++;
 	if (critical)
-		count(nr_lat_cri_on_big);
+		counts->nr_lat_cri_on_big++;
 	if (is_perf_critical(t))
-		count(nr_perf_cri_on_big);
+		counts->nr_perf_cri_on_big++;
 }
 
 void BPF_STRUCT_OPS(lavd_running, struct task_struct *p)
 {
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 now, dsq_id;
+	u64 now = scx_bpf_now(), dsq_id;
 
-	scx_cpufreq_note(cpu, false);
-	now = scx_bpf_now();
+	scx_cpufreq_note_at(cpu, false, now);
 	note_busy(cpu, now);
 	if (!t)
 		return;
@@ -345,7 +352,7 @@ void BPF_STRUCT_OPS(lavd_stopping, struct task_struct *p, bool runnable)
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 now = scx_bpf_now();
 
-	scx_cpufreq_note(cpu, true);
+	scx_cpufreq_note_at(cpu, true, now);
 	note_idle(cpu, now);
 	scx_dl_stopping(p, t, cpu, p->scx.weight, runnable);
 	if (t)

@@ -26,11 +26,10 @@ static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 u
 	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
 	s32 cpu, victim = -1, nr_found = 0;
 
-	bpf_for(i, 0, NR_CANDIDATES) {
+	bpf_for(i, 0, lavd_min(nr, NR_CANDIDATES)) {
 		cpu = scx_cpu_info((start + i) % (nr ?: 1))->by_capacity;
-		if (i >= nr || scx_node_of(cpu) != t->node ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    !scx_dl_should_preempt(t, cpu, until))
+		if (scx_node_of(cpu) != t->node || !scx_dl_should_preempt(t, cpu, until) ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (victim < 0 ||
 		    time_after(scx_running_on(cpu)->deadline, scx_running_on(victim)->deadline))

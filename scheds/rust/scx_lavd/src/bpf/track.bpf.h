@@ -13,6 +13,9 @@
  * Without this bound, a task that causes no further events would keep its old average. */
 static u32 bounded_freq(u32 freq, u64 since_ns)
 {
+	/* Usually no division is needed. No overflow: @freq is at most LAVD_FREQ_MAX. */
+	if (since_ns <= NSEC_PER_SEC && freq * since_ns <= NSEC_PER_SEC)
+		return freq;
 	return lavd_min(freq, NSEC_PER_SEC / (since_ns ?: 1));
 }
 
@@ -23,15 +26,15 @@ static bool work_together(const struct task_struct *p, const struct task_struct 
 	return p->real_parent == waker->real_parent && !((p->flags ^ waker->flags) & PF_KTHREAD);
 }
 
-/* Note that @waker wakes the task of @t. The two tasks work together (work_together()). */
-static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
+/* Note that @waker wakes the task of @t at the time @now. The two tasks work together
+ * (work_together()). */
+static void note_waker(struct scx_dl_task *t, struct task_struct *waker, u64 now)
 {
 	struct scx_dl_task *w = bpf_task_storage_get(&scx_dl_tasks, waker, NULL, 0);
-	u64 now, interval_ns;
+	u64 interval_ns;
 
 	if (!w || w == t)
 		return;
-	now = scx_bpf_now();
 	interval_ns = time_delta(now, w->woke_at_ns);
 	if (interval_ns >= WAKE_INTERVAL_MIN_NS) {
 		w->wake_freq =
@@ -43,8 +46,8 @@ static void note_waker(struct scx_dl_task *t, struct task_struct *waker)
 		w->of_wakee = t->lat_cri;
 }
 
-/* Note what wakes a task up: an interrupt, or else the running task. */
-static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool is_sync)
+/* Note what wakes a task up at the time @now: an interrupt, or else the running task. */
+static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool is_sync, u64 now)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	enum scx_context context = scx_context();
@@ -63,7 +66,7 @@ static void note_wakeup(const struct task_struct *p, struct scx_dl_task *t, bool
 	if (waker->prio < MAX_RT_PRIO)
 		t->boost += LAVD_BOOST_RT_WAKER;
 	if (work_together(p, waker))
-		note_waker(t, waker);
+		note_waker(t, waker, now);
 }
 
 /* Return the sum of the boosts that depend on the kind and on the affinity of a task. */
@@ -85,10 +88,11 @@ static u32 static_boost(const struct task_struct *p)
 /* Update the criticality of a task. The boosts of its wakeup and of a lock, and the criticalities
  * of its waker and wakees, have been noted since the last update. They are used for this update
  * only, and then reset. */
-static void update_criticality(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags)
+static void update_criticality(const struct task_struct *p, struct scx_dl_task *t, u64 enq_flags,
+			       u64 now)
 {
 	u32 wait_freq = scx_dl_wakeup_freq(t, enq_flags);
-	u32 wake_freq = bounded_freq(t->wake_freq, time_delta(scx_bpf_now(), t->woke_at_ns));
+	u32 wake_freq = bounded_freq(t->wake_freq, time_delta(now, t->woke_at_ns));
 	u32 boost = t->boost + static_boost(p), lat_cri;
 
 	if (t->needs_lock_boost)

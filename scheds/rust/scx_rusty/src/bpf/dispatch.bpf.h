@@ -19,7 +19,7 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	struct rusty_dom *d = dom_state(dom);
 	u64 quarter = quarter_ahead_ns(dom);
 
-	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom || !d)
+	if (config.fifo_sched || t->target_dom != t->dom || t->dom != dom)
 		return false;
 	/* If prev did not wait in a queue, it may have slept for a long time. Without the bound, it
 	 * would precede all other tasks until its virtual time had caught up with theirs. */
@@ -35,7 +35,7 @@ static void note_alone(u32 dom, struct task_struct *prev, struct rusty_task *t, 
 {
 	struct rusty_dom *d = dom_state(dom);
 
-	if (!d || t->dom != dom)
+	if (t->dom != dom)
 		return;
 	t->vtime = time_max(t->vtime, d->vtime_now);
 	t->vtime = scx_vtime_limit_debt(t->vtime, d->vtime_now,
@@ -100,10 +100,9 @@ static bool steal_any(u32 dom)
 static bool unserved(u32 dom, u64 now)
 {
 	u64 wait_ns = time_max(UNSERVED_MAX_NS, 3 * tune.slice_ns);
-	struct rusty_dom *d = dom_state(dom);
 
-	return d && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) > 0 &&
-	       time_after(now, d->served_ns + wait_ns);
+	return scx_bpf_dsq_nr_queued(DOM_DSQ | dom) > 0 &&
+	       time_after(now, dom_state(dom)->served_ns + wait_ns);
 }
 
 /*

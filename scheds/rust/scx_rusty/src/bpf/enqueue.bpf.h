@@ -41,8 +41,6 @@ static u64 deadline(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 	struct rusty_dom *dom = dom_state(t->dom);
 	u64 quarter = quarter_ahead_ns(t->dom), lag_max = quarter;
 
-	if (!dom)
-		return 0;
 	if (enq_flags & SCX_ENQ_WAKEUP && lag_max > config.credit_ns)
 		lag_max = config.credit_ns;
 	if (time_before(t->vtime, dom->vtime_now - lag_max))
@@ -74,18 +72,15 @@ static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 e
 }
 
 /* Return the CPU on which a task that has just been queued may preempt the running task. This is
- * the CPU of the queued task or, if the task is not pinned and its CPU is not in its domain, any
- * allowed CPU of the domain. */
-static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t)
+ * @cpu, the CPU of the queued task, or, if the task is not pinned and its CPU is not in its domain,
+ * any allowed CPU of the domain. */
+static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t, s32 cpu)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
 	struct bpf_cpumask *cpus;
-	struct rusty_dom *dom;
 
 	if (p->nr_cpus_allowed == 1 || dom_of_cpu(cpu) == t->dom)
 		return cpu;
-	dom = dom_state(t->dom);
-	cpus = dom ? dom->cpus : NULL;
+	cpus = dom_cpus(t->dom);
 	return cpus ? bpf_cpumask_any_and_distribute((const struct cpumask *)cpus, p->cpus_ptr) :
 		      cpu;
 }
@@ -100,10 +95,9 @@ static u64 stretch_min_ns(const struct task_struct *p, const struct rusty_task *
 
 /* Preempt the running task of a CPU if the queued task @p has an earlier deadline, and the running
  * task is unlikely to sleep soon (scx_should_preempt()). */
-static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
+static void preempt(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 until)
 {
-	s32 cpu = cpu_to_preempt(p, t);
-
+	cpu = cpu_to_preempt(p, t, cpu);
 	if (until == NO_DEADLINE || !scx_should_preempt(cpu, until, stretch_min_ns(p, t)))
 		return;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -113,10 +107,9 @@ static void preempt(struct task_struct *p, struct rusty_task *t, u64 until)
 /* Run the wakee @p at once if it may preempt the running task of its CPU, as in preempt(), and its
  * deadline is earlier than those of all tasks queued for that CPU and its domain. While CPUs of
  * other domains may be kicked, they are preferred. Returns whether @p runs. */
-static bool run_at_once(struct task_struct *p, struct rusty_task *t, u64 until, u64 enq_flags)
+static bool run_at_once(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 until,
+			u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-
 	if (until == NO_DEADLINE || dom_of_cpu(cpu) != t->dom || may_kick_beyond(t->dom) ||
 	    !scx_preempts_at_once(p, enq_flags, until, stretch_min_ns(p, t), cpu, DOM_DSQ | t->dom))
 		return false;
@@ -142,12 +135,10 @@ static bool bypasses_queue(const struct task_struct *p, u64 enq_flags)
 	       scx_task_is_migration_disabled(p, enq_flags);
 }
 
-/* If the CPU of a pinned task is idle, insert the task into the local DSQ of that CPU. Returns
- * whether it was inserted. The kernel does not call ops.select_cpu() for pinned tasks. */
-static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
+/* If @cpu, the CPU of a pinned task, is idle, insert the task into the local DSQ of that CPU.
+ * Returns whether it was inserted. The kernel does not call ops.select_cpu() for pinned tasks. */
+static bool run_pinned(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-
 	/* While its affinity is changed, the task may still be on a CPU that is not allowed any
 	 * more. */
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !scx_bpf_test_and_clear_cpu_idle(cpu))
@@ -160,9 +151,10 @@ static bool run_pinned(struct task_struct *p, struct rusty_task *t, u64 enq_flag
 
 static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
+	s32 cpu = scx_bpf_task_cpu(p);
 	u64 until;
 
-	follow_kernel(p, t);
+	follow_kernel(t, cpu);
 	apply_migration(t);
 	place_young(p, t);
 	if (!is_allowed(t, t->dom)) {
@@ -170,24 +162,24 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		t->target_dom = t->dom;
 	}
 	/* SCX_ENQ_LAST: ops.dispatch() has found no other task for the CPU. */
-	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(scx_bpf_task_cpu(p)) == t->dom) {
+	if (enq_flags & SCX_ENQ_LAST && dom_of_cpu(cpu) == t->dom) {
 		t->has_waited = false;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags);
 		return;
 	}
-	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, enq_flags))
+	if (p->nr_cpus_allowed == 1 && run_pinned(p, t, cpu, enq_flags))
 		return;
 	t->has_waited = true;
 	until = config.fifo_sched ? NO_DEADLINE : deadline(p, t, enq_flags);
-	if (run_at_once(p, t, until, enq_flags))
+	if (run_at_once(p, t, cpu, until, enq_flags))
 		return;
 	insert(p, t, until, enq_flags);
 	if (p->nr_cpus_allowed == 1)
 		scx_kick_idle_cpu(bpf_cpumask_first(p->cpus_ptr), enq_flags);
-	else if (kick_for(p, t))
+	else if (kick_for(p, t, cpu))
 		return;
 	if (enq_flags & SCX_ENQ_WAKEUP)
-		preempt(p, t, until);
+		preempt(p, t, cpu, until);
 }
 
 #endif /* __RUSTY_ENQUEUE_BPF_H */

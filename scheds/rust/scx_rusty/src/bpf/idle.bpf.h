@@ -26,9 +26,7 @@ static s32 pick_idle(struct task_struct *p, s32 prev_cpu, struct bpf_cpumask *ma
 /* Claim an idle CPU in the task's own domain. */
 static s32 pick_idle_own(struct task_struct *p, struct rusty_task *t, s32 prev_cpu)
 {
-	struct rusty_dom *dom = dom_state(t->dom);
-
-	return dom ? pick_idle(p, prev_cpu, dom->cpus) : -EBUSY;
+	return pick_idle(p, prev_cpu, dom_cpus(t->dom));
 }
 
 /* Claim an idle CPU in one of the domains of @node that the tuner has opened to wakees of other
@@ -63,7 +61,6 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	s32 cpu = bpf_get_smp_processor_id();
 	struct bpf_cpumask *near;
 	const struct cpumask *idle;
-	struct rusty_dom *dom;
 	bool has_idle;
 
 	if (dom_of_cpu(prev_cpu) == dom_of_cpu(cpu) &&
@@ -75,8 +72,7 @@ static s32 pick_sync(struct task_struct *p, s32 prev_cpu)
 	if (waker->flags & PF_EXITING || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 	    has_waiting(cpu))
 		return -EBUSY;
-	dom = dom_state(dom_of_cpu(cpu));
-	near = dom ? dom->cpus : NULL;
+	near = dom_cpus(dom_of_cpu(cpu));
 	if (!near)
 		return -EBUSY;
 	idle = scx_bpf_get_idle_cpumask();
@@ -143,9 +139,13 @@ static bool kick_greedy(struct task_struct *p, u32 node)
 /* Whether the tuner allows kicking a CPU of another domain for a task of @dom. */
 static bool may_kick_beyond(u32 dom)
 {
-	const struct rusty_reach *near = reach_of(node_of_dom(dom)), *far = reach_of(MACHINE);
+	const struct rusty_reach *near, *far;
 
-	return config.nr_doms > 1 && ((near && near->has_kick) || (far && far->has_kick));
+	if (config.nr_doms < 2)
+		return false;
+	near = reach_of(node_of_dom(dom));
+	far = reach_of(MACHINE);
+	return (near && near->has_kick) || (far && far->has_kick);
 }
 
 /* Whether at least @threshold tasks will wait in the queue of @dom, as steal() requires, once the
@@ -155,18 +155,18 @@ static bool may_steal(u32 dom, u32 threshold)
 	return threshold && scx_bpf_dsq_nr_queued(DOM_DSQ | dom) + 1 >= (s32)threshold;
 }
 
-/* Kick an idle CPU for a task that has just been inserted into the queue of its domain. Returns
- * whether a CPU was kicked. */
-static bool kick_for(struct task_struct *p, struct rusty_task *t)
+/* Kick an idle CPU for a task that has just been inserted into the queue of its domain. @task_cpu
+ * is the CPU of the task. Returns whether a CPU was kicked. */
+static bool kick_for(struct task_struct *p, struct rusty_task *t, s32 task_cpu)
 {
 	u32 node = node_of_dom(t->dom);
 	s32 cpu;
 
 	if (!scx_any_idle())
 		return false;
-	cpu = pick_idle_own(p, t, scx_bpf_task_cpu(p));
+	cpu = pick_idle_own(p, t, task_cpu);
 	if (cpu >= 0) {
-		if (dom_of_cpu(scx_bpf_task_cpu(p)) != t->dom)
+		if (dom_of_cpu(task_cpu) != t->dom)
 			count(repatriate);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return true;
@@ -183,7 +183,6 @@ static bool kick_for(struct task_struct *p, struct rusty_task *t)
 static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 last, const u64 *doms)
 {
 	struct bpf_cpumask *cpus;
-	struct rusty_dom *d;
 	u32 dom;
 
 	if (!mask)
@@ -193,8 +192,7 @@ static void set_reach(struct bpf_cpumask *mask, u32 *has_any, u32 first, u32 las
 	bpf_for(dom, first, last) {
 		if (!(doms[dom / 64 % RUSTY_DOM_WORDS] >> (dom % 64) & 1))
 			continue;
-		d = dom_state(dom);
-		cpus = d ? d->cpus : NULL;
+		cpus = dom_cpus(dom);
 		if (!cpus)
 			continue;
 		bpf_cpumask_or(mask, (const struct cpumask *)mask, (const struct cpumask *)cpus);

@@ -154,7 +154,7 @@ void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 	/* A task that did not wait in a queue may be far ahead of the queued tasks, so it does not
 	 * advance the virtual time of the domain here. The update need not be atomic: the next one
 	 * makes up for a lost one. */
-	if (dom && t->has_waited)
+	if (t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 }
 
@@ -197,7 +197,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 {
 	struct rusty_task *t = scx_create_task_storage(rusty_tasks, p);
 	u32 dom = dom_of_cpu(scx_bpf_task_cpu(p));
-	struct rusty_dom *d;
 
 	/* Without a context, the task always uses the local DSQ of its CPU: see rusty_enqueue(). */
 	if (!t)
@@ -206,9 +205,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
 	dom = dom < config.nr_doms ? dom : 0;
 	t->dom = args->fork ? first_dom(t, dom) : first_allowed(t, dom);
 	t->target_dom = t->dom;
-	d = dom_state(t->dom);
-	if (d)
-		t->vtime = d->vtime_now;
+	t->vtime = dom_state(t->dom)->vtime_now;
 	if (config.cgroups)
 		scx_cgroup_task_set(&t->cgroup, scx_init_task_cgroup(args));
 	refresh_weight(p, t);
@@ -223,14 +220,11 @@ void BPF_STRUCT_OPS(rusty_cgroup_move, struct task_struct *p, struct cgroup *fro
 		    struct cgroup *to)
 {
 	struct rusty_task *t = task_state(p);
-	struct rusty_dom *d;
 
 	if (!t)
 		return;
 	scx_cgroup_task_set(&t->cgroup, to);
-	d = dom_state(t->dom);
-	if (d)
-		t->vtime = d->vtime_now;
+	t->vtime = dom_state(t->dom)->vtime_now;
 }
 
 /* Create an empty mask in @place. */
@@ -249,18 +243,18 @@ static s32 create_mask(struct bpf_cpumask **place)
 static s32 init_dom(u32 dom)
 {
 	s32 node = config.node_id[node_of_dom(dom) % RUSTY_NODES_MAX];
-	struct rusty_dom *d = dom_state(dom);
+	struct rusty_dom_mask *mask = bpf_map_lookup_elem(&rusty_dom_masks, &dom);
 	struct bpf_cpumask *cpus;
 	u32 cpu;
 
-	if (!d || create_mask(&d->cpus))
+	if (!mask || create_mask(&mask->cpus))
 		return -ENOMEM;
 	bpf_rcu_read_lock();
 	bpf_for(cpu, 0, nr_cpu_ids) {
-		cpus = d->cpus;
+		cpus = mask->cpus;
 		if (dom_of_cpu(cpu) == dom && cpus) {
 			bpf_cpumask_set_cpu(cpu, cpus);
-			d->nr_cpus++;
+			dom_state(dom)->nr_cpus++;
 		}
 	}
 	bpf_rcu_read_unlock();
@@ -314,16 +308,12 @@ void BPF_STRUCT_OPS(rusty_exit, struct scx_exit_info *info)
 
 void BPF_STRUCT_OPS(rusty_dump, struct scx_dump_ctx *dctx)
 {
-	struct rusty_dom *d;
 	u32 dom;
 
-	bpf_for(dom, 0, config.nr_doms) {
-		d = dom_state(dom);
-		if (d)
-			scx_bpf_dump("domain %u: %d queued, vtime %llu, weight %llu\n", dom,
-				     scx_bpf_dsq_nr_queued(DOM_DSQ | dom), d->vtime_now,
-				     runnable_weight(dom));
-	}
+	bpf_for(dom, 0, config.nr_doms)
+		scx_bpf_dump("domain %u: %d queued, vtime %llu, weight %llu\n", dom,
+			     scx_bpf_dsq_nr_queued(DOM_DSQ | dom), dom_state(dom)->vtime_now,
+			     runnable_weight(dom));
 }
 
 SCX_OPS(rusty_ops) = {

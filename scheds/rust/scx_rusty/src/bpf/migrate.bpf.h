@@ -37,7 +37,7 @@ static void set_dom(struct rusty_task *t, u32 to)
 	struct rusty_dom *old = dom_state(t->dom), *new = dom_state(to);
 	u32 weight = t->runnable_weight;
 
-	if (!old || !new || t->dom == to)
+	if (t->dom == to)
 		return;
 	forget_weight(t);
 	t->vtime = t->vtime - old->vtime_now + new->vtime_now;
@@ -74,15 +74,14 @@ static void apply_migration(struct rusty_task *t)
 }
 
 /*
- * If the task is not on the CPU that this scheduler chose, the kernel has moved it. In this case,
- * change to the domain of its new CPU. When a CPU goes offline, the kernel pushes its tasks to
- * other CPUs one by one. Suppose that the CPU is the only one of its domain. If a pushed task
- * returned to the domain's queue, the kernel would push it away over and over, and the tasks behind
- * it would never run.
+ * If @cpu, the CPU of the task, is not the one that this scheduler chose, the kernel has moved the
+ * task. In this case, change to the domain of its new CPU. When a CPU goes offline, the kernel
+ * pushes its tasks to other CPUs one by one. Suppose that the CPU is the only one of its domain. If
+ * a pushed task returned to the domain's queue, the kernel would push it away over and over, and
+ * the tasks behind it would never run.
  */
-static void follow_kernel(const struct task_struct *p, struct rusty_task *t)
+static void follow_kernel(struct rusty_task *t, s32 cpu)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
 	u32 dom = dom_of_cpu(cpu);
 
 	if (t->our_cpu == cpu || dom == t->dom || dom >= config.nr_doms || !is_allowed(t, dom))
@@ -96,15 +95,13 @@ static void note_allowed(struct task_struct *p, struct rusty_task *t)
 {
 	bool everywhere = (u32)p->nr_cpus_allowed >= nr_cpu_ids;
 	struct bpf_cpumask *cpus;
-	struct rusty_dom *d;
 	u32 dom;
 
 	bpf_for(dom, 0, RUSTY_DOM_WORDS)
 		t->allowed[dom % RUSTY_DOM_WORDS] = 0;
 	bpf_rcu_read_lock();
 	bpf_for(dom, 0, config.nr_doms) {
-		d = dom_state(dom);
-		cpus = d ? d->cpus : NULL;
+		cpus = dom_cpus(dom);
 		if (!cpus)
 			continue;
 		if (everywhere || bpf_cpumask_intersects((const struct cpumask *)cpus, p->cpus_ptr))
@@ -130,9 +127,7 @@ static u32 first_allowed(const struct rusty_task *t, u32 dom)
 /* Whether the domain has fewer runnable tasks than CPUs. */
 static bool has_idle_cpu(u32 dom)
 {
-	struct rusty_dom *d = dom_state(dom);
-
-	return d && nr_runnable(dom) < d->nr_cpus;
+	return nr_runnable(dom) < dom_state(dom)->nr_cpus;
 }
 
 /* Return a domain that has an idle CPU and that the task may use, out of the @nr domains that start
@@ -178,12 +173,8 @@ static u32 first_dom(const struct rusty_task *t, u32 parent_dom)
  * data in the caches. */
 static void place_young(const struct task_struct *p, struct rusty_task *t)
 {
-	struct rusty_dom *d;
-
-	if (p->se.sum_exec_runtime > YOUNG_NS)
-		return;
-	d = dom_state(t->dom);
-	if (!d || nr_runnable(t->dom) <= d->nr_cpus)
+	if (config.nr_doms < 2 || p->se.sum_exec_runtime > YOUNG_NS ||
+	    nr_runnable(t->dom) <= dom_state(t->dom)->nr_cpus)
 		return;
 	set_dom(t, dom_with_idle_cpu_near(t, t->dom));
 	t->target_dom = t->dom;

@@ -40,6 +40,13 @@ struct rusty_dom {
 	u64 vtime_now; /* virtual time of the domain */
 	u64 served_ns; /* time of the last note_served() */
 	u32 nr_cpus;
+};
+
+/* Not a map, because a lookup would cost more than what is done with the result. */
+static struct rusty_dom doms[RUSTY_DOMS_MAX];
+
+/* The CPUs of each domain. */
+struct rusty_dom_mask {
 	struct bpf_cpumask __kptr *cpus;
 };
 
@@ -47,8 +54,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RUSTY_DOMS_MAX);
 	__type(key, u32);
-	__type(value, struct rusty_dom);
-} rusty_doms SEC(".maps");
+	__type(value, struct rusty_dom_mask);
+} rusty_dom_masks SEC(".maps");
 
 /* CPUs that tasks of other domains may use. The map rusty_reaches has one element for each node.
  * Its last element, MACHINE, is for all nodes together. */
@@ -114,7 +121,15 @@ static struct rusty_task *task_state(struct task_struct *p)
 
 static struct rusty_dom *dom_state(u32 dom)
 {
-	return bpf_map_lookup_elem(&rusty_doms, &dom);
+	return &doms[dom % RUSTY_DOMS_MAX];
+}
+
+/* Return the CPUs of a domain. The result is never NULL, but the verifier requires a check. */
+static struct bpf_cpumask *dom_cpus(u32 dom)
+{
+	struct rusty_dom_mask *mask = bpf_map_lookup_elem(&rusty_dom_masks, &dom);
+
+	return mask ? mask->cpus : NULL;
 }
 
 /* Record the time at which the domain's queue was last served. A queue is served when a CPU of the
@@ -122,10 +137,8 @@ static struct rusty_dom *dom_state(u32 dom)
  * tasks. A queue that was empty counts as served when a task is inserted. */
 static void note_served(u32 dom)
 {
-	struct rusty_dom *d = config.nr_doms > 1 ? dom_state(dom) : NULL;
-
-	if (d)
-		d->served_ns = scx_bpf_now();
+	if (config.nr_doms > 1)
+		dom_state(dom)->served_ns = scx_bpf_now();
 }
 
 static u64 *demand_of(u32 dom)
@@ -172,8 +185,7 @@ static bool is_allowed(const struct rusty_task *t, u32 dom)
 static u64 slice_ns(u32 dom, const struct rusty_task *t)
 {
 	u64 nr = nr_runnable(dom), slice_ns = tune.slice_ns;
-	const struct rusty_dom *d = dom_state(dom);
-	u32 nr_cpus = d ? d->nr_cpus : 0;
+	u32 nr_cpus = dom_state(dom)->nr_cpus;
 
 	if (!config.fifo_sched && t->avg_runtime_ns < SCX_STRETCH_MIN_NS)
 		slice_ns = config.short_slice_ns;
