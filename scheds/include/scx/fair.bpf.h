@@ -8,7 +8,7 @@
  * scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch().
  *
  * A task is charged for its CPU time when it is queued again or wakes up, not when it stops. So
- * ops.running and ops.stopping are not needed, which saves a twentieth of the instructions of a
+ * ops.running() and ops.stopping() are not needed, which saves two of the seven callbacks of a
  * context switch.
  */
 #ifndef __SCX_FAIR_BPF_H
