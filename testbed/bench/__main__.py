@@ -20,8 +20,8 @@ from vm.guest import GuestError
 from vm.initramfs import InitramfsError
 from vm.qemu import QemuError
 
-from . import baseline, page, record, results, rounds, summary, table
-from .measure import Place, Subject
+from . import baseline, functions, page, record, results, rounds, summary, table
+from .measure import Place, RoundError, Subject
 from .rounds import EEVDF, Plan, Results
 from .workloads import WORKLOADS, Workload
 
@@ -33,6 +33,7 @@ _SEEDS_MAX = 100
 _ERRORS = (
     baseline.BaselineError,
     record.RecordError,
+    RoundError,
     GuestError,
     InitramfsError,
     QemuError,
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Report the finished rounds on SIGTERM, as on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        if options.functions is not None:
+            return _functions(options)
         return _check(options) if options.check else _bench(options)
     except (UsageError, topology.TopologyError) as error:
         return complain("bench", error, STATUS_USAGE)
@@ -115,6 +118,15 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="measure all schedulers with most workloads, and write docs/results, which takes more "
         "than half an hour; or measure these, and keep the results of the others",
+    )
+    of_results.add_argument(
+        "--functions",
+        metavar="N",
+        nargs="?",
+        const=40,
+        type=int,
+        help="print the N functions of the kernel and BPF programs that execute the most "
+        "instructions per context switch in one workload (default: 40; pingpong-many)",
     )
     parser.add_argument(
         "--from",
@@ -209,6 +221,23 @@ def _check(options: argparse.Namespace) -> int:
     if found.is_interrupted:
         return STATUS_INTERRUPTED
     return STATUS_FAILED if nr_worse else 0
+
+
+def _functions(options: argparse.Namespace) -> int:
+    """Implements --functions."""
+    _refuse_beside(options, "--functions", ("--host", "--seeds", "--json", "--html", "--from"))
+    if options.functions < 1:
+        raise UsageError(f"--functions {options.functions}: give 1 or more")
+    options.workload = options.workload or ["pingpong-many"]
+    if len(options.workload) > 1:
+        raise UsageError("--functions: give one --workload")
+    options.seed = 1 if options.seed is None else options.seed
+    build = _build()
+    subjects = _subjects(options, build)
+    (workload,), (seed,) = _workloads(options), _seeds(options)
+    found = functions.profiles(_place(options, build), subjects, workload, seed, options.jobs)
+    print(functions.text(found, options.functions), end="")
+    return 0
 
 
 #: Options that cannot be combined with --check, --results or --from, because each of these three

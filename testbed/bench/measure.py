@@ -136,8 +136,11 @@ class Place:
         return os.cpu_count() or 1
 
 
-def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str:
-    """The script of a round. The script writes its files to the directory `scratch`."""
+def script(
+    subject: Subject, workload: Workload, cpus: int, scratch: str, finally_: str = ""
+) -> str:
+    """The script of a round. The script writes its files to the directory `scratch`. It ends with
+    the commands `finally_`, before it stops the scheduler."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
     if workload.counts_instructions:
@@ -165,6 +168,7 @@ def script(subject: Subject, workload: Workload, cpus: int, scratch: str) -> str
     if recorder:
         lines.append(f"section switches; cat {scratch}/switches\n")
     lines.append(f"section load; cat {scratch}/load\n")
+    lines.append(finally_)
     if subject.program:
         lines.append(_STOP.format(scratch=scratch))
     lines.append("section done\n")
@@ -182,15 +186,24 @@ def measure(
 ) -> Values:
     """The figures of a round. Raises RoundError, and the errors of replay.run()."""
     if place.kernel and place.topology:
-        output = _in_guest(place, subject, workload, seed, cancelled)
+        text = script(subject, workload, place.cpus, "/tmp")
+        output = in_guest(place, subject, workload, text, seed, cancelled)
     else:
         output = _on_host(place, subject, workload)
     return figures(output, workload, place.cpus)
 
 
-def _in_guest(
-    place: Place, subject: Subject, workload: Workload, seed: int, cancelled: Callable[[], bool]
+def in_guest(
+    place: Place,
+    subject: Subject,
+    workload: Workload,
+    text: str,
+    seed: int,
+    cancelled: Callable[[], bool] = lambda: False,
+    plugin: str | None = None,
 ) -> str:
+    """Runs `text`, the script of a round, in a guest. Returns its output. Raises RoundError, and
+    the errors of replay.run()."""
     assert place.kernel and place.topology
     programs = [place.tools / "scx_load", place.tools / "scx_switches", built(COUNTERS)]
     if workload.program != "scx_load":
@@ -200,13 +213,14 @@ def _in_guest(
     outcome = replay.run(
         place.kernel,
         place.topology,
-        script(subject, workload, place.cpus, "/tmp"),
+        text,
         programs=programs,
         seed=seed,
         limit=replay.Limit(_LIMIT_S, 9),
         lifetime_s=_LIFETIME_S,
         cancelled=cancelled,
         is_announced=False,
+        plugin=plugin,
     )
     if outcome.timed_out:
         raise RoundError(f"it exceeded {_LIMIT_S:g} s of guest time")
@@ -245,7 +259,7 @@ def figures(output: str, workload: Workload, cpus: int) -> Values:
         last = found.get("failed", output).strip().splitlines()[-3:]
         raise RoundError(" ".join(last) or "it printed nothing")
     values = workload.read(found["load"], cpus)
-    before, after = _sums(found["before"]), _sums(found["after"])
+    before, after = sums(found["before"]), sums(found["after"])
     spent = {name: after[name] - before.get(name, 0.0) for name in after}
     if "cpu_ns" in after:
         values["scheduler_cpu_percent"] = spent["cpu_ns"] / spent["now_s"] / 1e7
@@ -261,7 +275,7 @@ def figures(output: str, workload: Workload, cpus: int) -> Values:
     return values
 
 
-def _sums(text: str) -> Values:
+def sums(text: str) -> Values:
     """The names in a snapshot, each with the sum of its values."""
     sums: Values = {}
     for line in text.splitlines():

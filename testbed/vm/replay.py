@@ -15,7 +15,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import emulator, initramfs, progress, qemu, saved
@@ -71,14 +71,17 @@ def run(
     sink: Callable[[bytes], object] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
     is_announced: bool = True,
+    plugin: str | None = None,
 ) -> Outcome:
     """Resume a guest that runs `script`, and wait for the guest's end.
 
     `sink` receives the output as it arrives. After `lifetime_s` of host time, or when `cancelled()`
-    is true, the guest is killed. Raises GuestError, qemu.QemuError, debs.DebsError,
+    is true, the guest is killed. `plugin` is the argument of QEMU's option -plugin. Raises GuestError, qemu.QemuError, debs.DebsError,
     initramfs.InitramfsError.
     """
     fit = emulator.find_deterministic()
+    if plugin:
+        fit = replace(fit, command=(*fit.command, "-plugin", plugin))
     with tempfile.TemporaryDirectory(prefix="scx-replay-") as scratch:
         # The random path does not affect the guest: only QEMU uses it.
         directory = Path(scratch)

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bench import __main__ as command_line
-from bench import measure, overview, page, plot, record, rounds, summary, table
+from bench import functions, measure, overview, page, plot, record, rounds, summary, table
 from bench import results as results_page
 from bench.measure import Place, RoundError, Subject
 from bench.rounds import EEVDF, Plan, Results, Round
@@ -646,3 +647,61 @@ def test_workloads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["--list"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == list(WORKLOADS)
+
+
+KALLSYMS = """\
+ffffffff81000000 _stext
+ffffffff81000040 pick.isra.0
+ffffffff81000080 pick.cold
+ffffffffc0000100 bpf_prog_6deef7357e7b4530_simple_enqueue [bpf]
+"""
+
+
+def test_functions_are_found_by_address() -> None:
+    symbols = functions.Symbols(KALLSYMS.splitlines())
+    at = [symbols.at(0xFFFFFFFF81000000 + offset) for offset in (0, 0x3F, 0x40, 0x90)]
+    assert at == ["_stext", "_stext", "pick", "pick"]
+    assert symbols.at(0xFFFFFFFFC0000123) == "simple_enqueue [bpf]"
+    assert symbols.at(0x555555554000) == functions.USER
+    # Before the first symbol, the address stands for itself.
+    assert symbols.at(0xFFFFFFFF80000000) == "0xffffffff80000000"
+
+
+def test_only_executed_blocks_count() -> None:
+    table = struct.pack("<9Q", 0xF000, 7, 3, 0, 0, 0, 0xF010, 5, 0)
+    assert list(functions.blocks(table)) == [(0xF000, 21)]
+
+
+def test_table_of_functions() -> None:
+    found = [
+        functions.Profile("EEVDF", 1000, {"__schedule": 300.0, functions.USER: 90.4}),
+        functions.Profile("scx_rusty", 800, {"__schedule": 350.0, "rusty_enqueue [bpf]": 364.0}),
+    ]
+    assert functions.text(found, 2).splitlines() == [
+        "                                    EEVDF  scx_rusty",
+        "context switches                     1000        800",
+        "instructions per context switch       390        714",
+        "  of the kernel                       300        350",
+        "  of BPF programs                       0        364",
+        "  of user space                        90          0",
+        "rusty_enqueue [bpf]                     0        364",
+        "__schedule                            300        350",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--functions", "0"], "--functions 0: give 1 or more"),
+        (["--functions", "--host"], "--functions cannot be combined with --host"),
+        (
+            ["--functions", "--workload", "wakeup", "--workload", "spawn"],
+            "--functions: give one --workload",
+        ),
+    ],
+)
+def test_functions_refuses(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    assert command_line.main(arguments) == command_line.STATUS_USAGE
+    assert complaint in capsys.readouterr().err

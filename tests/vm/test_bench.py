@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A round of the bench in an ordinary guest, not in a deterministic guest."""
+"""A round of the bench in an ordinary guest, and the counting of instructions by function."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from bench import measure
+from bench import functions, measure
 from bench.workloads import WORKLOADS
-from vm import programs
+from vm import kernels, programs
 from vm.guest import Guest
 from vm.topology import Topology
 
@@ -36,3 +36,19 @@ def test_cost_is_measured_and_settings_are_restored(
         assert values["syscalls_per_switch"] > 0
     assert guest.run(["cat", BPF_STATS]).stdout == "0\n"
     assert guest.run(["cat", "/sys/kernel/sched_ext/state"]).stdout == "disabled\n"
+
+
+def test_instructions_are_counted_by_function(shape: Topology, build_dir: Path) -> None:
+    """The sum over all functions is what the emulator counts as instructions. Each BPF program that
+    runs on a context switch is among the functions."""
+    place = measure.Place(kernels.resolve(None), shape, build_dir / "rust")
+    subject = measure.Subject("scx_simple", programs.scheduler(build_dir, "scx_simple"))
+    pinned = WORKLOADS["pingpong-pinned"]
+    found = functions.profile(place, subject, pinned, seed=1)
+    print(functions.text([found], 20))
+    values = measure.measure(place, subject, pinned, 1, lambda: False)
+    assert found.total() == pytest.approx(values["instructions_per_switch"], rel=0.02)
+    of_bpf = {name for name, count in found.functions.items() if name.endswith("[bpf]")}
+    callbacks = ("select_cpu", "enqueue", "dispatch", "runnable", "quiescent")
+    assert of_bpf >= {f"simple_{name} [bpf]" for name in callbacks}
+    assert found.functions["__schedule"] > 100
