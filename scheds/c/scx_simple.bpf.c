@@ -116,7 +116,7 @@ void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 		scx_vclock_advance(SHARED_DSQ);
 		scx_cgroup_task_runnable(p, t);
 		scx_cgroup_task_place(p, t, SHARED_DSQ, false);
-	} else if (!fifo_sched) {
+	} else {
 		scx_fair_runnable(&queue, p);
 	}
 }
@@ -127,7 +127,7 @@ void BPF_STRUCT_OPS(simple_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (t)
 		scx_cgroup_task_quiescent(t);
-	else if (!fifo_sched)
+	else
 		scx_fair_quiescent(&queue, p);
 }
 

@@ -142,8 +142,9 @@ static struct block *map(const char *path)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-__attribute__((visibility("default"))) int
-qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
+							       const qemu_info_t *info, int argc,
+							       char **argv)
 {
 	(void)info;
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {

@@ -76,8 +76,8 @@ def run(
     """Resume a guest that runs `script`, and wait for the guest's end.
 
     `sink` receives the output as it arrives. After `lifetime_s` of host time, or when `cancelled()`
-    is true, the guest is killed. `plugin` is the argument of QEMU's option -plugin. Raises GuestError, qemu.QemuError, debs.DebsError,
-    initramfs.InitramfsError.
+    is true, the guest is killed. `plugin` is the argument of QEMU's option -plugin. Raises
+    GuestError, qemu.QemuError, debs.DebsError, initramfs.InitramfsError.
     """
     fit = emulator.find_deterministic()
     if plugin:

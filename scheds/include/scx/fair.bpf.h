@@ -44,7 +44,7 @@ struct scx_fair_queue {
 struct scx_fair_task {
 	u64 charged_ns; /* CPU time for which the task has been charged */
 	bool is_known; /* charged_ns is valid */
-	u32 runnable_weight; /* weight that the task has added to the queue's demand */
+	u32 runnable_weight; /* weight that the task last added to the queue's demand; 0: none yet */
 };
 
 struct {
@@ -89,14 +89,19 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 	return scx_fair_slice_shared_ns(queue);
 }
 
-/* Return the virtual time of a task, including the CPU time for which it has not been charged. */
+/* Return the virtual time of a task, including the CPU time for which it has not been charged. If
+ * the weight of the task changes, the kernel calls ops.runnable() with the new weight. The CPU time
+ * until then counts at the old weight. */
 static inline u64 scx_fair_vtime(const struct task_struct *p, const struct scx_fair_task *task)
 {
-	u64 ran_ns = 0;
+	u64 ran_ns;
+	u32 weight;
 
-	if (task && task->is_known)
-		ran_ns = p->se.sum_exec_runtime - task->charged_ns;
-	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, p->scx.weight);
+	if (!task || !task->is_known)
+		return p->scx.dsq_vtime;
+	ran_ns = p->se.sum_exec_runtime - task->charged_ns;
+	weight = task->runnable_weight ?: p->scx.weight;
+	return p->scx.dsq_vtime + scx_vtime_cost(ran_ns, weight);
 }
 
 /* Note that the task has been charged for all of its CPU time. */
@@ -211,7 +216,7 @@ static inline void scx_fair_quiescent(struct scx_fair_queue *queue, struct task_
 {
 	const struct scx_fair_task *task = scx_fair_task(p);
 
-	if (task)
+	if (task && task->runnable_weight)
 		__sync_fetch_and_sub(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
 }
 

@@ -229,8 +229,8 @@ struct css_set {
 };
 
 struct sched_entity {
-	/* CPU time consumed, ns. Up to date in ops.running() and ops.stopping(), and for prev in
-	 * ops.dispatch(). */
+	/* CPU time consumed, ns. Up to date in ops.running() and ops.stopping(), for prev in
+	 * ops.dispatch(), and for tasks that do not run in any callback. */
 	u64 sum_exec_runtime;
 };
 

@@ -124,7 +124,7 @@ static struct rusty_dom *dom_state(u32 dom)
 	return &doms[dom % RUSTY_DOMS_MAX];
 }
 
-/* Return the CPUs of a domain. The result is never NULL, but the verifier requires a check. */
+/* Return the CPUs of a domain, or NULL if there is no such domain. */
 static struct bpf_cpumask *dom_cpus(u32 dom)
 {
 	struct rusty_dom_mask *mask = bpf_map_lookup_elem(&rusty_dom_masks, &dom);
