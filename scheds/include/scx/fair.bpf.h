@@ -44,7 +44,7 @@ struct scx_fair_queue {
 struct scx_fair_task {
 	u64 charged_ns; /* CPU time for which the task has been charged */
 	bool is_known; /* charged_ns is valid */
-	u32 runnable_weight; /* weight that the task last added to the queue's demand; 0: none yet */
+	u32 runnable_weight; /* what it last added to the demand of the queue; 0: nothing yet */
 };
 
 struct {
