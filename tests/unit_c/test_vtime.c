@@ -159,6 +159,34 @@ static void test_slice_is_shared(void **state)
 	assert_int_equal(scx_slice_shared(3, 1000, 1000000, 5), 3);
 }
 
+/* scx_slice_shared() without its fast path. */
+static u64 shared_by_division(u64 slice_ns, u64 wait_ns, u64 nr_waiting, u64 min_ns)
+{
+	u64 share_ns = wait_ns / (nr_waiting + 1);
+
+	if (share_ns < min_ns)
+		share_ns = min_ns;
+	return share_ns < slice_ns ? share_ns : slice_ns;
+}
+
+static void test_sharing_does_not_overflow(void **state)
+{
+	static const u64 values[] = {
+		0,	    1,		2,	    49,		1000,	    20000000,	4000000000,
+		1ULL << 31, 1ULL << 32, 1ULL << 33, 1ULL << 40, 1ULL << 62, 1ULL << 63, ~0ULL - 1,
+	};
+	const size_t nr = sizeof(values) / sizeof(values[0]);
+	size_t slice, wait, waiting;
+
+	for (slice = 0; slice < nr; slice++)
+		for (wait = 0; wait < nr; wait++)
+			for (waiting = 0; waiting < nr; waiting++)
+				assert_int_equal(scx_slice_shared(values[slice], values[wait],
+								  values[waiting], 1000000),
+						 shared_by_division(values[slice], values[wait],
+								    values[waiting], 1000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_ahead_is_a_wait),
 		cmocka_unit_test(test_debt_is_limited),
 		cmocka_unit_test(test_slice_is_shared),
+		cmocka_unit_test(test_sharing_does_not_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
