@@ -22,6 +22,11 @@ def without_seed(test: str) -> tuple[str, int]:
     return name, int(found[1] or found[2])
 
 
+def again(name: str, seed: int, more: str = "") -> str:
+    """A line with the command that replays a test. `more` has further options of the command."""
+    return f"again: ./dev test --seeds {seed}-{seed} {more}'{name}'"
+
+
 def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[str]:
     """A line for each test, with the number of seeds that passed; then a command for each seed that
     failed. `more` has further options of the command."""
@@ -36,18 +41,27 @@ def table(passed: Iterable[str], failed: Iterable[str], more: str = "") -> list[
     ]
     for name, by_seed in sorted(seeds.items()):
         for seed in sorted(seed for seed, well in by_seed.items() if not well):
-            lines.append(f"again: ./dev test --seeds {seed}-{seed} {more}'{name}'")
+            lines.append(again(name, seed, more))
     return lines
 
 
 class Report:
-    """A plugin of pytest that prints the table at the end of the session."""
+    """A plugin of pytest that prints the table at the end of the session, and the command for each
+    failure also when it occurs: a session may take hours, or be stopped."""
 
     def __init__(self, config: pytest.Config) -> None:
+        self._plugins = config.pluginmanager
         defaults = {"--kernel": None, "--topology": topology.DEFAULT}
         given = {name: config.getoption(name) for name in defaults}
         changed = [f"{name} {value} " for name, value in given.items() if value != defaults[name]]
         self._more = "".join(changed)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # A worker of pytest-xdist has no terminal.
+        terminal = self._plugins.get_plugin("terminalreporter")
+        if terminal and report.failed:
+            # The progress of the session does not end with a newline.
+            terminal.write_line("\n" + again(*without_seed(report.nodeid), self._more))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         stats = terminalreporter.stats
