@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include "counters.h"
 
-/* The part of QEMU's qemu-plugin.h that is used here. The header is in no package. */
+/* The part of QEMU's qemu-plugin.h that is used here, so that no further package is needed. */
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
@@ -39,7 +39,7 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *data, size_t size);
 
-/* The version of the interface: QEMU 10 accepts 2 to 4. */
+/* The version of the interface, that of QEMU 10.0. */
 __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 
 /* A translated block: nr_instructions instructions at an address. An unused entry is zero. */
