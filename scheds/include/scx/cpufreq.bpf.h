@@ -17,10 +17,10 @@
 
 struct scx_cpufreq {
 	u64 since_ns; /* when the measurement began */
-	u64 noted_ns; /* last scx_cpufreq_note() */
+	u64 noted_ns; /* last scx_cpufreq_note_at() */
 	u64 busy_ns; /* busy time since since_ns */
 	u32 util; /* moving average, 0 to SCX_PERF_MAX */
-	u32 level; /* last requested by scx_cpufreq_note(); 0: none yet */
+	u32 level; /* last requested by scx_cpufreq_note_at(); 0: none yet */
 };
 
 static struct scx_cpufreq scx_cpufreqs[SCX_CPUS_MAX];
