@@ -43,6 +43,10 @@ class TapReport:
         self.number = 0
         self.phases: list[pytest.TestReport] = []
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        # If the run is killed, this is the only trace of the test.
+        print(f"# begins: {_plain(nodeid.split('/')[-1])}", flush=True)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.phases.append(report)
         # The teardown is the last phase, and can still fail a test.

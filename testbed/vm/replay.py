@@ -12,6 +12,7 @@ and limits.
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ MAX_SEED = 2**32 - 1
 KERNEL_ARGS = ("nokaslr", "norandmaps")
 
 _POLL_S = 0.1
+#: Timeout for QEMU to exit after it has closed its monitor.
+_EXIT_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def run(
     programs: Sequence[Path] = (),
     seed: int = 1,
     limit: Limit | None = None,
-    lifetime_s: float = 1800.0,
+    lifetime_s: float = 600.0,
     sink: Callable[[bytes], object] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
     is_announced: bool = True,
@@ -144,12 +147,22 @@ def _execute(
                 return "cancelled"
             seen += _forward(machine.serial_files[0], seen, sink)
     except MonitorError:
-        complaint = launched.process.wait() and launched.close()
-        return f"QEMU failed: {complaint}" if complaint else None
+        return _complaint(launched)
     finally:
         launched.close()
         _forward(machine.serial_files[0], seen, sink)
     return None
+
+
+def _complaint(launched: qemu.Launched) -> str | None:
+    """Why QEMU, which has closed its monitor, failed. None if it exits with status 0, as it does
+    when the guest dies."""
+    try:
+        status = launched.process.wait(_EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"QEMU did not exit within {_EXIT_TIMEOUT_S:g} s"
+    complaint = status and launched.close()
+    return f"QEMU failed: {complaint}" if complaint else None
 
 
 def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:

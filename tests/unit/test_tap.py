@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 TESTS = """
@@ -48,3 +51,29 @@ def test_every_test_is_reported_once(tmp_path: Path) -> None:
     ]
     for text in ("in between", "at the beginning", "at the end"):
         assert text in done.stdout
+    begun = [line.partition("::")[2] for line in done.stdout.splitlines() if "begins" in line]
+    assert begun == re.findall(r"def (test_\w+)", TESTS)
+
+
+HANGS = """
+import threading
+
+def test_hangs(): threading.Event().wait()
+def test_passes(): pass
+"""
+
+
+def test_test_that_hangs_fails(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    pytest.importorskip("pytest_timeout")
+    # Longer than the waits of testbed/vm/guest.py.
+    assert float(pytestconfig.getini("timeout")) > 600
+    shutil.copy(CONFTEST, tmp_path)
+    (tmp_path / "test_it.py").write_text(HANGS)
+    command = [sys.executable, "-m", "pytest", "--tap", "-p", "no:cacheprovider", tmp_path]
+    done = subprocess.run([*command, "--timeout=1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    hung, passed = re.findall("^(?:not )?ok .*$", done.stdout, re.MULTILINE)
+    assert hung.startswith("not ok 1 - test_it.py::test_hangs: Failed: Timeout")
+    assert passed == "ok 2 - test_it.py::test_passes"
+    # The line that it hangs in.
+    assert "threading.Event().wait()" in done.stdout

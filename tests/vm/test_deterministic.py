@@ -163,7 +163,7 @@ def test_ends_while_cpus_wait_for_each_other(replays: Replay, shape: Topology) -
     """When the script ends, the kernel still modifies its code for the tracer. All CPUs have to
     acknowledge each step, also the CPU that asks QEMU to stop the guest."""
     trace = "while :; do echo function; echo nop; done >/sys/kernel/tracing/current_tracer"
-    assert replays(shape, f"({trace}) & sleep 0.5", lifetime_s=600).status == 0
+    assert replays(shape, f"({trace}) & sleep 0.5").status == 0
 
 
 def test_panic_is_reported(replays: Replay, shape: Topology) -> None:
