@@ -7,7 +7,7 @@
 
 /* Counted on each CPU, except nr_cgroups. */
 struct flatcg_stats {
-	u64 local; /* tasks inserted into a local DSQ: on an idle CPU, or per-CPU kernel threads */
+	u64 local; /* tasks inserted into a local DSQ directly */
 	u64 queued; /* tasks inserted into the shared queue */
 	u64 kept; /* tasks that continued on slice expiry, because no waiting task preceded them */
 	u64 limited; /* slices not charged in full, to bound the wait of tasks with small shares */

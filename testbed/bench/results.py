@@ -41,7 +41,7 @@ OVERVIEW = "overview.svg"
 _HEAD = """\
 # Results
 
-All schedulers of this tree beside the kernel's own, EEVDF: Linux {release}, {cpus} CPUs
+All schedulers of this tree, compared with the kernel's own, EEVDF: Linux {release}, {cpus} CPUs
 ({topology}), seeds 1 to {seeds}, in deterministic guests of {emulator}. This page is written by
 
     ./dev bench --results

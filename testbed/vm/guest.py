@@ -280,14 +280,14 @@ class Guest:
     def _power_off(self, link: Link, timeout_s: float) -> bool:
         """Power the guest off. Returns whether it has powered off. If it has not, and was not lost
         before, prints a warning with the path of the console log."""
-        well = False
+        well, was_lost = False, link.is_lost
         with contextlib.suppress(GuestError):
             link.send(protocol.poweroff())
         try:
             well = link.close(timeout_s) and not link.is_lost
         finally:
-            # If the guest is lost, an error with the path of the log has been raised already.
-            if not well and not link.is_lost:
+            # If the guest was lost, an error with the path of the log has been raised already.
+            if not well and not was_lost:
                 warn(f"the guest did not power off; console log: {self.console_log}")
         return well
 

@@ -52,9 +52,9 @@ pub(crate) struct Opts {
     #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(3..=3))]
     pub(crate) cache_level: u32,
 
-    /// Set the domains explicitly: the CPUs of each, in hexadecimal or as a list with a range, such
-    /// as 0-3,8; on each node, the CPUs in none of them form another domain. Masks that span nodes
-    /// are split
+    /// Set the domains explicitly: each MASK has the CPUs of one domain. A MASK with a '-' is a
+    /// list of CPUs, such as 0-3,8 or 8-8; any other is hexadecimal, so that 8 is CPU 3. A MASK
+    /// that spans nodes is split. On each node, the CPUs in no MASK form another domain
     #[arg(short = 'C', long, value_name = "MASK", num_args = 1.., value_delimiter = ' ')]
     pub(crate) cpumasks: Vec<String>,
 

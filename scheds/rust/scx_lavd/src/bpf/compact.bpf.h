@@ -75,12 +75,12 @@ static bool waits_long(const struct task_struct *p, const struct scx_dl_task *t)
 }
 
 /* Return the active CPUs if the task should use only these, NULL if it may use any CPU. A new task
- * may use any CPU, because its runtime is unknown. */
+ * may use any CPU, because its runtime is unknown. A pinned task uses its CPU. */
 static const struct cpumask *confines(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	const struct cpumask *active;
 
-	if (!lavd_compacts || !t->has_begun || waits_long(p, t))
+	if (!lavd_compacts || !t->has_begun || scx_task_is_pinned(p) || waits_long(p, t))
 		return NULL;
 	active = scx_primary_cpus();
 	return active && bpf_cpumask_intersects(active, p->cpus_ptr) ? active : NULL;

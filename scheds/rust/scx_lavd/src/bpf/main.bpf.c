@@ -110,7 +110,8 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	struct scx_dl_task *t = scx_dl_task(p);
 	s32 cpu = -EBUSY;
 
-	if (!bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
+	if ((u32)p->nr_cpus_allowed < scx_cpus.nr_cpu_ids &&
+	    !bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		prev_cpu = bpf_cpumask_first(p->cpus_ptr);
 	if (!t)
 		return prev_cpu;
@@ -129,8 +130,8 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL. A pinned task gets
- * its own CPU only, whether or not that CPU is active. Returns false if no idle CPU was found.
+/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL, as it is for a
+ * pinned task. Returns false if no idle CPU that the task may use was found.
  * There is no search if ops.select_cpu() has already searched, unless the task should move to a
  * better CPU (scx_should_move()). */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,
@@ -138,7 +139,7 @@ static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const stru
 {
 	s32 cpu;
 
-	if (!active || scx_task_is_pinned(p))
+	if (!active)
 		cpu = scx_claim_on_enqueue(p, prev_cpu, enq_flags, false, false);
 	else if (enq_flags & SCX_ENQ_CPU_SELECTED && !scx_should_move(prev_cpu, p))
 		return false;

@@ -18,17 +18,19 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
-/* Examine up to NR_CANDIDATES online CPUs, starting at a random CPU, to find two CPUs of the task's
- * domain that may be preempted. Return the CPU whose task has the later deadline, or a negative
- * number if no such CPU was found. */
+/* Examine up to NR_CANDIDATES online CPUs, starting at a pseudo-random CPU, to find two CPUs of the
+ * task's domain that may be preempted. Return the CPU whose task has the later deadline, or a
+ * negative number if no such CPU was found. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
-	u32 i, nr = scx_cpus.nr_online, start = bpf_get_prandom_u32();
+	u32 i, at, nr = scx_cpus.nr_online ?: 1, first = (u32)t->queued_at_ns % nr;
 	s32 cpu, victim = -1, nr_found = 0;
 
-	bpf_for(i, 0, lavd_min(nr, NR_CANDIDATES)) {
-		cpu = scx_cpu_info((start + i) % (nr ?: 1))->by_capacity;
-		if (scx_node_of(cpu) != t->node || !scx_dl_should_preempt(t, cpu, until) ||
+	/* Usually no CPU may be preempted. A plain loop then takes half the time of bpf_for(). */
+	for (i = 0; i < NR_CANDIDATES && i < nr; i++) {
+		at = first + i;
+		cpu = scx_cpu_info(at < nr ? at : at - nr)->by_capacity;
+		if (!scx_dl_should_preempt(t, cpu, until) || scx_node_of(cpu) != t->node ||
 		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (victim < 0 ||
