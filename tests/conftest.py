@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+#: See FailureTime.
+FAILED_MAX_S = 1500.0
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tap", action="store_true", help="report in the Test Anything Protocol")
@@ -80,9 +83,28 @@ class TapReport:
         print(f"1..{self.number}", flush=True)
 
 
+class FailureTime:
+    """Ends the run when failed tests have taken more than FAILED_MAX_S together. If a guest or the
+    machine is broken, each of many tests may fail only at its timeout, for hours."""
+
+    def __init__(self) -> None:
+        self.failed_s = 0.0
+        self.session: pytest.Session | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self.session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed_s += report.duration
+        if self.session and self.failed_s > FAILED_MAX_S:
+            self.session.shouldstop = f"failed tests took {self.failed_s:.0f} s"
+
+
 # This hook runs last, so that pytest's own report exists and can be replaced.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(FailureTime(), "failure-time")
     if config.getoption("--tap"):
         config.pluginmanager.unregister(name="terminalreporter")
         config.pluginmanager.register(TapReport(), "tap")

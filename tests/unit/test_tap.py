@@ -77,3 +77,28 @@ def test_test_that_hangs_fails(tmp_path: Path, pytestconfig: pytest.Config) -> N
     assert passed == "ok 2 - test_it.py::test_passes"
     # The line that it hangs in.
     assert "threading.Event().wait()" in done.stdout
+
+
+SLOW_FAILURES = """
+import time
+import pytest
+
+@pytest.mark.parametrize("number", range(5))
+def test_fails_late(number):
+    time.sleep(0.4)
+    assert False
+"""
+
+
+def test_run_ends_after_slow_failures(tmp_path: Path) -> None:
+    limit = "FAILED_MAX_S = 1500.0"
+    text = CONFTEST.read_text()
+    assert limit in text
+    (tmp_path / "conftest.py").write_text(text.replace(limit, "FAILED_MAX_S = 1.0"))
+    (tmp_path / "test_it.py").write_text(SLOW_FAILURES)
+    command = [sys.executable, "-m", "pytest", "--tap", "-p", "no:cacheprovider", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    failed = re.findall("^not ok .*$", done.stdout, re.MULTILINE)
+    assert 1 <= len(failed) < 5
+    assert done.stdout.endswith(f"1..{len(failed)}\n")
