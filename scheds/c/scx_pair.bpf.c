@@ -211,9 +211,9 @@ static void end_wait(struct task_struct *p)
 __noinline int wake_cpu_for(struct task_struct *p __arg_trusted, u64 cgid, s32 start)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	u32 i;
+	u32 i, nr = bpf_cpumask_intersects(idle, p->cpus_ptr) ? nr_cpu_ids : 0;
 
-	bpf_for(i, 0, nr_cpu_ids) {
+	bpf_for(i, 0, nr) {
 		u32 cpu = start + i;
 
 		if (cpu >= nr_cpu_ids)

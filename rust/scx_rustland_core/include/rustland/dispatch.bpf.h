@@ -135,12 +135,15 @@ __noinline int reclaim(s32 cpu)
 	struct task_struct *p;
 	struct rl_task *t;
 
-	if (!state)
+	if (!state || !state->may_reclaim)
 		return false;
+	state->may_reclaim = 0;
 	state->nr_looked_at = 0;
 	bpf_for_each(scx_dsq, p, PENDING_DSQ, 0) {
-		if (state->nr_looked_at++ >= RECLAIM_MAX)
+		if (state->nr_looked_at++ >= RECLAIM_MAX) {
+			state->may_reclaim = 1;
 			break;
+		}
 		if (scx_bpf_task_cpu(p) != cpu || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		t = bpf_task_storage_get(&rl_tasks, p, NULL, 0);
@@ -150,6 +153,7 @@ __noinline int reclaim(s32 cpu)
 		count(nr_cancelled);
 		count(nr_kept);
 		begin_slice(p, t);
+		state->may_reclaim = 1;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, t->slice_ns ?: config.slice_ns);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return true;

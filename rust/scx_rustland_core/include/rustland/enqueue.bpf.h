@@ -93,6 +93,15 @@ static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
+/* Let the task's CPU look for the task in reclaim(). Both callbacks hold the run queue's lock. */
+static void note_reclaimable(const struct task_struct *p)
+{
+	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));
+
+	if (state)
+		state->may_reclaim = 1;
+}
+
 /* Queue the task until the policy has decided on it, and publish a record for the policy. During a
  * stall, or if the ring is full, the task gets no decision. */
 static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_flags)
@@ -113,6 +122,8 @@ static void enqueue_pending(struct task_struct *p, struct rl_task *t, u64 enq_fl
 		return;
 	}
 	t->slice_expired = !(enq_flags & SCX_ENQ_WAKEUP);
+	if (t->slice_expired)
+		note_reclaimable(p);
 	/* This is also the barrier needed between the reservation and the read of is_sleeping in
 	 * submit(): an atomic operation that fetches the value is a full barrier. */
 	t->enq_seq = __sync_add_and_fetch(&last_enq_seq, 1);

@@ -159,7 +159,7 @@ static void dispatch_or_idle(s32 cpu, struct task_struct *prev)
 		remind();
 		return;
 	}
-	if (scx_bpf_dsq_nr_queued(PENDING_DSQ) > 0 && reclaim(cpu))
+	if (reclaim(cpu))
 		return;
 	/* To lose no wakeup, set the bit, then check again (idle.bpf.h). */
 	set_cpu(shared.idle, cpu);

@@ -57,6 +57,7 @@ struct rl_cpu {
 	 * looking for work; 0: none. */
 	s32 left_pid;
 	u32 nr_idle_periods; /* watchdog periods in which the CPU idled with tasks in its queue */
+	u32 may_reclaim; /* 1: PENDING_DSQ may have tasks for reclaim(); else it has none */
 };
 
 struct {
