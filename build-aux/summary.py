@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Summarize a meson test run: the time of each suite, the slowest tests, skipped tests with
-reasons, failed tests, and a last line `N passed, N failed, N skipped`. Exit status 1 if a test
-failed or none passed.
+reasons, failed tests, and a last line `N passed, N failed, N skipped`. A suite that was killed
+counts as a failed test. Exit status 1 if a test failed or none passed.
 
 In the list of times, a suite is one test of Meson, such as 7.2-smp4, and a test is a test point in
 its output."""
@@ -13,6 +13,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 NR_SLOWEST = 10
+#: Precedes the name of a test that begins, as printed by tests/conftest.py.
+_BEGINS = "# begins: "
 #: A test point of TAP, and its duration, as printed by tests/conftest.py.
 _TOOK = re.compile(r"^(?:not )?ok \d+ - ([^#\n]*).*\n# took ([\d.]+) s$", re.MULTILINE)
 
@@ -27,11 +29,32 @@ def _reason(case: ET.Element) -> str:
     return text.removeprefix("skipped: ")
 
 
-def slowest(log: Path) -> list[str]:
-    """A line for each suite in Meson's log, then a line for each of the slowest tests."""
+def _running(output: str) -> str | None:
+    """The test that had begun, but had not ended, when the output ended."""
+    for line in reversed(output.splitlines()):
+        if line.startswith(_BEGINS):
+            return line.removeprefix(_BEGINS)
+        if line.startswith(("ok ", "not ok ")):
+            return None
+    return None
+
+
+def unfinished(runs: list[dict]) -> list[str]:
+    """A line for each suite that was killed, with the test that it was running. Such a suite has no
+    test point that failed."""
+    lines = []
+    for run in runs:
+        if run["result"] in ("TIMEOUT", "INTERRUPT"):
+            test = _running(run.get("stdout", ""))
+            at = f"in {test}" if test else "outside its tests"
+            lines.append(f"{run['name']}: {run['result']} after {run['duration']:.0f} s, {at}")
+    return lines
+
+
+def slowest(runs: list[dict]) -> list[str]:
+    """A line for each suite, then a line for each of the slowest tests."""
     tests, suites = [], []
-    for line in log.read_text().splitlines():
-        run = json.loads(line)
+    for run in runs:
         suite = run["name"].rpartition(" / ")[2]
         suites.append((run["duration"], suite))
         tests += [
@@ -47,10 +70,12 @@ def main() -> None:
     log = Path(sys.argv[1])
     if not log.exists():
         sys.exit("no test was run")
+    # A line of this file has the output of one of Meson's tests.
+    runs = [json.loads(line) for line in log.with_name("testlog.json").read_text().splitlines()]
     print("Time of each suite, and the slowest tests:")
-    for line in slowest(log.with_name("testlog.json")):
+    for line in slowest(runs):
         print(line)
-    passed, failed, skipped = 0, [], []
+    passed, failed, skipped = 0, unfinished(runs), []
     for suite in ET.parse(log).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
             name = f"{suite.get('name')}: {case.get('name')}"
