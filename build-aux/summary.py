@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Summarize a meson test run: the time of each suite, the slowest tests, skipped tests with
 reasons, failed tests, and a last line `N passed, N failed, N skipped`. A suite that was killed
-counts as a failed test. Exit status 1 if a test failed or none passed.
+or ended early counts as a failed test. Exit status 1 if a test failed or none passed.
 
 In the list of times, a suite is one test of Meson, such as 7.2-smp4, and a test is a test point in
 its output."""
@@ -40,11 +40,11 @@ def _running(output: str) -> str | None:
 
 
 def unfinished(runs: list[dict]) -> list[str]:
-    """A line for each suite that was killed, with the test that it was running. Such a suite has no
-    test point that failed."""
+    """A line for each suite that was killed or ended early, with the test that it was running.
+    Meson reports only the test points that such a suite has printed."""
     lines = []
     for run in runs:
-        if run["result"] in ("TIMEOUT", "INTERRUPT"):
+        if run["result"] in ("TIMEOUT", "INTERRUPT", "ERROR"):
             test = _running(run.get("stdout", ""))
             at = f"in {test}" if test else "outside its tests"
             lines.append(f"{run['name']}: {run['result']} after {run['duration']:.0f} s, {at}")

@@ -72,6 +72,10 @@ class TapReport:
             for line in phase.longreprtext.splitlines():
                 print(f"# {line}")
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        # Also called if FailureTime ends the run.
+        print(f"Bail out! {_plain(str(excinfo.value)) or 'interrupted'}", flush=True)
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.number += 1
@@ -85,7 +89,8 @@ class TapReport:
 
 class FailureTime:
     """Ends the run when failed tests have taken more than FAILED_MAX_S together. If a guest or the
-    machine is broken, each of many tests may fail only at its timeout, for hours."""
+    machine is broken, each of many tests may fail only at its timeout, for hours. This has no
+    effect with pytest-xdist, i.e. on `./dev test --seeds`, which prints each failure at once."""
 
     def __init__(self) -> None:
         self.failed_s = 0.0

@@ -18,6 +18,7 @@
  *
  * Kernel threads run at any time: other tasks depend on them, and they do not belong to any user.
  */
+#include <scx/barrier.h>
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/immed.bpf.h>
@@ -280,8 +281,8 @@ void BPF_STRUCT_OPS(pair_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cgroup_ctx *cgrp = tctx ? bpf_map_lookup_elem(&cgroups, &tctx->cgid) : NULL;
 
 	/* Count before anything else, so that a CPU that finds no task looks again: see
-	 * pair_update_idle(). */
-	__sync_fetch_and_add(&nr_enqueued, 1);
+	 * pair_update_idle(). The barrier is between the count and the search for an idle CPU. */
+	scx_ordered(__sync_fetch_and_add(&nr_enqueued, 1));
 	if (tctx)
 		end_bound_wait(tctx);
 	/* Before 7.0, a dying task may outlive its cgroup. */
@@ -525,7 +526,11 @@ void BPF_STRUCT_OPS(pair_dispatch, s32 cpu, struct task_struct *prev)
  * task may not have seen @cpu as idle. */
 void BPF_STRUCT_OPS(pair_update_idle, s32 cpu, bool is_idle)
 {
-	if (is_idle && (u32)cpu < PAIR_CPUS_MAX && nr_seen[cpu] != nr_enqueued)
+	if (!is_idle || (u32)cpu >= PAIR_CPUS_MAX)
+		return;
+	/* The kernel has marked the CPU as idle. Pairs with the barrier of pair_enqueue(). */
+	scx_full_barrier();
+	if (nr_seen[cpu] != nr_enqueued)
 		scx_kick_cpu(cpu, 0);
 }
 

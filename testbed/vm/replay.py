@@ -161,8 +161,7 @@ def _complaint(launched: qemu.Launched) -> str | None:
         status = launched.process.wait(_EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return f"QEMU did not exit within {_EXIT_TIMEOUT_S:g} s"
-    complaint = status and launched.close()
-    return f"QEMU failed: {complaint}" if complaint else None
+    return f"QEMU failed: {launched.close() or f'status {status}'}" if status else None
 
 
 def _forward(file: Path, seen: int, sink: Callable[[bytes], object]) -> int:

@@ -17,6 +17,13 @@ from schedulers import ROOT
 from shared import QUICK_BUILD, configure, fetch_crates, need_git, output
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Turns pytest-timeout's limit off: a fixture may build everything, and each command has its
+    own limit, of an hour at most."""
+    for item in items:
+        item.add_marker(pytest.mark.timeout(0))
+
+
 @pytest.fixture(scope="session")
 def workplace() -> Iterator[Path]:
     """The directory of all builds. It is removed afterwards, because the build output is large."""

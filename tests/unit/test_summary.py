@@ -33,14 +33,15 @@ def test_passed_tests_are_counted(tmp_path: Path) -> None:
     assert (status, lines[-1]) == (0, "2 passed, 0 failed, 0 skipped")
 
 
+@pytest.mark.parametrize("result", ["TIMEOUT", "INTERRUPT", "ERROR"])
 @pytest.mark.parametrize(
     ("more", "where"), [("# begins: test_c\n", "in test_c"), ("", "outside its tests")]
 )
-def test_killed_suite_fails(tmp_path: Path, more: str, where: str) -> None:
-    """Meson reports only the test points that a killed suite has printed."""
-    status, lines = summary(tmp_path, "TIMEOUT", PASSED + more)
+def test_unfinished_suite_fails(tmp_path: Path, result: str, more: str, where: str) -> None:
+    """Meson reports only the test points that the suite has printed."""
+    status, lines = summary(tmp_path, result, PASSED + more)
     assert status == 1
     assert lines == [
-        f"FAILED: scx:vm / 7.2-smp4: TIMEOUT after 3600 s, {where}",
+        f"FAILED: scx:vm / 7.2-smp4: {result} after 3600 s, {where}",
         "2 passed, 1 failed, 0 skipped",
     ]

@@ -101,4 +101,5 @@ def test_run_ends_after_slow_failures(tmp_path: Path) -> None:
     assert done.returncode != 0
     failed = re.findall("^not ok .*$", done.stdout, re.MULTILINE)
     assert 1 <= len(failed) < 5
+    assert re.search("^Bail out! failed tests took [0-9]+ s$", done.stdout, re.MULTILINE)
     assert done.stdout.endswith(f"1..{len(failed)}\n")

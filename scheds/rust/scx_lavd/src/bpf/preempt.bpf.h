@@ -18,12 +18,19 @@ static bool may_preempt(const struct scx_dl_task *t, u64 enq_flags)
 	       !is_greedy(t);
 }
 
+/* Return a pseudo-random number from the time @now. It is hashed with 2^64 divided by the golden
+ * ratio, because the clocks of some machines advance by tens of ns at a time. */
+static u32 pseudo_random(u64 now)
+{
+	return now * 0x9e3779b97f4a7c15ULL >> 32;
+}
+
 /* Examine up to NR_CANDIDATES online CPUs, starting at a pseudo-random CPU, to find two CPUs of the
  * task's domain that may be preempted. Return the CPU whose task has the later deadline, or a
  * negative number if no such CPU was found. */
 static s32 find_victim(struct task_struct *p, const struct scx_dl_task *t, u64 until)
 {
-	u32 i, at, nr = scx_cpus.nr_online ?: 1, first = (u32)t->queued_at_ns % nr;
+	u32 i, at, nr = scx_cpus.nr_online ?: 1, first = pseudo_random(t->queued_at_ns) % nr;
 	s32 cpu, victim = -1, nr_found = 0;
 
 	/* Usually no CPU may be preempted. A plain loop then takes half the time of bpf_for(). */

@@ -25,8 +25,8 @@ static inline u64 lavd_clamp(u64 value, u64 min, u64 max)
  * exceed @max_ns. */
 static inline u64 lavd_slice_ns(u32 nr_cpus, u64 nr_waiting, u64 min_ns, u64 max_ns)
 {
-	/* Usually no division is needed. No overflow: there are less than 2^32 tasks, and @max_ns
-	 * is at most 1 s. */
+	/* Usually no division is needed. No overflow: @nr_waiting is at most the number of tasks
+	 * times @nr_cpus, and @max_ns is at most 1 s. */
 	if (LAVD_TARGET_LATENCY_NS * nr_cpus >= nr_waiting * max_ns)
 		return max_ns;
 	return lavd_clamp(LAVD_TARGET_LATENCY_NS * nr_cpus / nr_waiting, min_ns, max_ns);
