@@ -39,13 +39,22 @@ def _running(output: str) -> str | None:
     return None
 
 
+def _is_unfinished(result: str, output: str) -> bool:
+    """Whether a suite was killed or ended early. Meson's result is ERROR in this case, but also
+    after a test point that failed."""
+    if result == "ERROR":
+        return not re.search("^not ok ", output, re.MULTILINE) or "\nBail out!" in output
+    return result in ("TIMEOUT", "INTERRUPT")
+
+
 def unfinished(runs: list[dict]) -> list[str]:
     """A line for each suite that was killed or ended early, with the test that it was running.
     Meson reports only the test points that such a suite has printed."""
     lines = []
     for run in runs:
-        if run["result"] in ("TIMEOUT", "INTERRUPT", "ERROR"):
-            test = _running(run.get("stdout", ""))
+        output = run.get("stdout", "")
+        if _is_unfinished(run["result"], output):
+            test = _running(output)
             at = f"in {test}" if test else "outside its tests"
             lines.append(f"{run['name']}: {run['result']} after {run['duration']:.0f} s, {at}")
     return lines

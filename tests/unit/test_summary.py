@@ -33,6 +33,14 @@ def test_passed_tests_are_counted(tmp_path: Path) -> None:
     assert (status, lines[-1]) == (0, "2 passed, 0 failed, 0 skipped")
 
 
+def test_failed_test_is_no_unfinished_suite(tmp_path: Path) -> None:
+    """The result of the suite is ERROR, because its exit status is not 0."""
+    _, lines = summary(tmp_path, "ERROR", PASSED + "# begins: test_c\nnot ok 3 - test_c\n1..3\n")
+    assert lines[-1] == "2 passed, 0 failed, 0 skipped"
+    _, lines = summary(tmp_path, "ERROR", PASSED + "not ok 3 - test_c\nBail out! x\n1..3\n")
+    assert lines[-1] == "2 passed, 1 failed, 0 skipped"
+
+
 @pytest.mark.parametrize("result", ["TIMEOUT", "INTERRUPT", "ERROR"])
 @pytest.mark.parametrize(
     ("more", "where"), [("# begins: test_c\n", "in test_c"), ("", "outside its tests")]
