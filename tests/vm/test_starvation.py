@@ -93,7 +93,9 @@ def test_long_slices_shrink_if_many_tasks_wait(replayed: Replayed, scheduler: st
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", load))
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     print(json.loads(figures)["hogs"]["cpu_s"])
-    assert json.loads(figures)["hogs"]["cpu_min_s"] > 0.1
+    # Each hog has run. The last one may have begun shortly before the end of the load: in 61 seeds,
+    # it had used 0.09 to 0.34 s.
+    assert json.loads(figures)["hogs"]["cpu_min_s"] > 0.02
 
 
 #: Eight tasks sleep for 1 s, and then compute for 1 s of CPU time each. Eight hogs run until
