@@ -33,9 +33,9 @@ static s32 candidate(u32 first, u32 index)
 	return scx_cpu_info(at < nr ? at : at - nr)->by_capacity;
 }
 
-/* Whether a candidate runs a task that may be preempted at all. Usually none does, and this loop
- * takes less than half the time of the loop in find_victim(). This is a global function, so that
- * the verifier does not follow each end of the loop into the code after the call. */
+/* Whether a candidate runs a task that may be preempted at all. Usually none does, and this plain
+ * loop costs less than the loop in find_victim(). This is a global function, so that the verifier
+ * does not follow each end of the loop into the code after the call. */
 __noinline int any_victim(u32 first)
 {
 	u32 i;
