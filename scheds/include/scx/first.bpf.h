@@ -8,6 +8,7 @@
 
 #include <scx/common.bpf.h>
 #include <scx/immed.bpf.h>
+#include <scx/pinned.bpf.h>
 
 /* Maximum number of tasks in scx_first_allowed(), because each step takes the lock of the DSQ. */
 #define SCX_FIRST_MAX 64
@@ -86,7 +87,7 @@ static inline bool scx_dispatch_earlier(s32 cpu, u64 dsq_id)
 /* Like scx_dispatch_earlier(), but faster if the DSQ of the CPU is empty, as it usually is. */
 static inline bool scx_dispatch_first(s32 cpu, u64 dsq_id)
 {
-	if (scx_bpf_dsq_nr_queued(cpu) > 0)
+	if (scx_pinned_wait(cpu))
 		return scx_dispatch_earlier(cpu, dsq_id);
 	return scx_dispatch_from(dsq_id);
 }

@@ -84,24 +84,35 @@ static inline bool scx_should_preempt(s32 cpu, u64 deadline, u64 stretch_min_ns)
 #define SCX_ENQ_AT_ONCE (SCX_ENQ_PREEMPT | SCX_ENQ_IMMED)
 
 /*
- * In ops.enqueue(), before the task is queued: whether to insert it into SCX_DSQ_LOCAL with
- * SCX_ENQ_AT_ONCE, instead of queueing it and preempting its CPU by scx_bpf_kick_cpu(). This saves
- * an interrupt: a kick first interrupts the calling CPU, which then interrupts the other CPU.
+ * In ops.enqueue(), before the task is queued: whether a wakee that should preempt the running task
+ * of its CPU may be inserted into SCX_DSQ_LOCAL with SCX_ENQ_AT_ONCE, instead of being queued and
+ * preempting that task by scx_bpf_kick_cpu(). This saves an interrupt: a kick first interrupts the
+ * calling CPU, which then interrupts the other CPU.
  *
  * The kernel does not call ops.dispatch() in this case, so the task has to be the one that
- * ops.dispatch() would choose after a kick: a wakee that precedes all tasks in the two given DSQs,
- * while the local DSQ is empty. If true, the CPU of the task counts as not preemptible until a task
- * starts to run there.
+ * ops.dispatch() would choose after a kick: one that precedes all tasks in the two given DSQs,
+ * while the local DSQ is empty.
  */
+static inline bool scx_may_run_at_once(struct task_struct *p, u64 deadline, u64 cpu_dsq_id,
+				       u64 dsq_id)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) <= 0 &&
+	       !scx_is_preceded(deadline, cpu_dsq_id, dsq_id);
+}
+
+/* Whether the task should preempt the running task of its CPU (scx_should_preempt()) and may run at
+ * once (scx_may_run_at_once()). If true, the CPU counts as not preemptible until a task starts to
+ * run there. */
 static inline bool scx_preempts_at_once(struct task_struct *p, u64 enq_flags, u64 deadline,
 					u64 stretch_min_ns, u64 cpu_dsq_id, u64 dsq_id)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!(enq_flags & SCX_ENQ_WAKEUP) || !scx_should_preempt(cpu, deadline, stretch_min_ns) ||
-	    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
-	    scx_is_preceded(deadline, cpu_dsq_id, dsq_id))
+	    !scx_may_run_at_once(p, deadline, cpu_dsq_id, dsq_id))
 		return false;
 	scx_running_clear(cpu);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * DSQs ordered by virtual time: one for each NUMA node or smaller group of CPUs (cpus.h), and one
- * for each CPU, in which tasks wait for that CPU only, such as pinned tasks. Below, "node" stands
+ * for each CPU, in which tasks wait for that CPU only (pinned.bpf.h). Below, "node" stands
  * for a smaller group of CPUs too. A CPU takes the first task of its node's DSQ or of its own DSQ,
  * whichever is earlier. If both are empty, the CPU steals from other nodes. scx_balance() evens out
  * the loads of the nodes.
@@ -11,9 +11,9 @@
 #ifndef __SCX_QUEUES_BPF_H
 #define __SCX_QUEUES_BPF_H
 
-#include <scx/barrier.h>
 #include <scx/cpus.bpf.h>
 #include <scx/first.bpf.h>
+#include <scx/pinned.bpf.h>
 
 /* DSQ ids: the CPU number for the DSQ of a CPU, SCX_NODE_DSQ | node for the DSQ of a node. */
 #define SCX_NODE_DSQ (1ULL << 32)
@@ -30,10 +30,6 @@ struct scx_queue {
 };
 
 static struct scx_queue scx_queues[SCX_NODES_MAX];
-
-/* Whether the DSQ of a CPU may have tasks. Such a DSQ is usually empty, and a query of the kernel
- * is expensive. */
-static bool scx_has_pinned[SCX_CPUS_MAX];
 
 static inline struct scx_queue *scx_queue(u32 node)
 {
@@ -60,7 +56,6 @@ static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_
 {
 	struct scx_queue *queue = scx_queue(node);
 	u64 dsq_id = SCX_NODE_DSQ | node;
-	u32 cpu;
 	s32 nr;
 
 	if (!pinned_to) {
@@ -72,32 +67,7 @@ static inline void scx_queue_insert(struct task_struct *p, u32 node, u32 pinned_
 		}
 		return;
 	}
-	cpu = pinned_to - 1;
-	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns, vtime, enq_flags);
-	scx_has_pinned[cpu % SCX_CPUS_MAX] = true;
-}
-
-/* Whether the DSQ of this CPU has tasks. Call it from ops.dispatch(). */
-static inline bool scx_pinned_wait(u32 cpu)
-{
-	bool *has_pinned = &scx_has_pinned[cpu % SCX_CPUS_MAX];
-
-	if (!*has_pinned)
-		return false;
-	/* Clear the flag before the check: scx_queue_insert() may set it again meanwhile. */
-	*has_pinned = false;
-	scx_full_barrier();
-	*has_pinned = scx_bpf_dsq_nr_queued(cpu) > 0 || *has_pinned;
-	return *has_pinned;
-}
-
-/* Whether the DSQ of @cpu has tasks, for any CPU and from any callback. This function does not
- * clear the flag, since it may run without the lock of @cpu's run queue. scx_queue_insert() sets
- * the flag before the kernel inserts the task, and clearing the flag in between would hide the task
- * from @cpu. */
-static inline bool scx_has_pinned_waiting(u32 cpu)
-{
-	return scx_has_pinned[cpu % SCX_CPUS_MAX] && scx_bpf_dsq_nr_queued(cpu) > 0;
+	scx_pinned_insert(p, pinned_to - 1, slice_ns, vtime, enq_flags);
 }
 
 /* In ops.select_cpu(), before scx_pick_idle(): return @wake_flags, but without SCX_WAKE_SYNC if
@@ -117,11 +87,7 @@ static inline u64 scx_queue_wake_flags(u64 wake_flags)
  * node's DSQ, whichever is earlier. Returns whether there was a task. */
 static inline bool scx_queue_dispatch(s32 cpu)
 {
-	u64 node_dsq = SCX_NODE_DSQ | scx_node_of(cpu);
-
-	if (scx_pinned_wait(cpu))
-		return scx_dispatch_earlier(cpu, node_dsq);
-	return scx_dispatch_from(node_dsq);
+	return scx_dispatch_first(cpu, SCX_NODE_DSQ | scx_node_of(cpu));
 }
 
 /* Move the first task of one of @nr nodes, from index @first on, to the local DSQ of this CPU,

@@ -232,6 +232,7 @@ struct sched_entity {
 	/* CPU time consumed, ns. Up to date in ops.running() and ops.stopping(), for prev in
 	 * ops.dispatch(), and for tasks that do not run in any callback. */
 	u64 sum_exec_runtime;
+	u64 exec_start; /* rq->clock_task at the last update of sum_exec_runtime, ns */
 };
 
 struct scx_dispatch_q {
@@ -277,6 +278,7 @@ struct rq {
 	unsigned int nr_running;
 	struct scx_rq scx;
 	struct task_struct *curr;
+	u64 clock_task; /* ns without the time of interrupts, as of the last update_rq_clock() */
 };
 
 struct scx_exit_info {

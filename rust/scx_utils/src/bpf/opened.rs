@@ -127,6 +127,19 @@ impl<S> Opened<S> {
         ops::or_flags(self.skel.open_object_mut(), bit)
     }
 
+    /// Removes a callback that the given options do not need, because each call of a callback costs
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// If `struct sched_ext_ops` has no such callback.
+    pub fn clear_callback<'obj>(&mut self, callback: &str) -> Result<()>
+    where
+        S: OpenSkel<'obj>,
+    {
+        ops::clear(self.skel.open_object_mut(), callback)
+    }
+
     /// For a scheduler whose `ops.cpu_release()` re-enqueues the tasks in the local DSQ of a CPU
     /// that a task of a higher class takes. Removes this callback on kernels with its replacements:
     /// `SCX_ENQ_IMMED` (see `scx/immed.bpf.h`) and `scx_bpf_dsq_reenq()`.

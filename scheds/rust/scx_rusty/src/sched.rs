@@ -185,6 +185,10 @@ fn prepare(
     if !config.cgroups {
         // Without --cgroups the map is not used, but it would take almost 4 MB.
         opened.maps.scx_cgroups.set_max_entries(1)?;
+        opened.clear_callback("stopping")?;
+    }
+    if config.perf == 0 {
+        opened.clear_callback("running")?;
     }
     opened.set_section(".rodata.rusty_config", &for_bpf(config, domains)?)?;
     let tune = opened.maps.data_rusty_tune_data.as_deref_mut();

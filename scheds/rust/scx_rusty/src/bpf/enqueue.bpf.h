@@ -57,10 +57,6 @@ static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 e
 {
 	u64 dsq_id = DOM_DSQ | t->dom, slice = slice_ns(t->dom, t);
 
-	if (p->nr_cpus_allowed == 1)
-		dsq_id = bpf_cpumask_first(p->cpus_ptr);
-	else if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
-		note_served(t->dom);
 	if (config.fifo_sched) {
 		/* A task that has already been dispatched keeps the rest of its slice. The kernel
 		 * leaves the slice unchanged if 0 is passed. */
@@ -68,6 +64,12 @@ static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 e
 			slice = 0;
 		until = p->scx.dsq_vtime;
 	}
+	if (p->nr_cpus_allowed == 1) {
+		scx_pinned_insert(p, bpf_cpumask_first(p->cpus_ptr), slice, until, enq_flags);
+		return;
+	}
+	if (config.nr_doms > 1 && !scx_bpf_dsq_nr_queued(dsq_id))
+		note_served(t->dom);
 	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, until, enq_flags);
 }
 
@@ -93,25 +95,48 @@ static u64 stretch_min_ns(const struct task_struct *p, const struct rusty_task *
 							 SCX_STRETCH_MIN_NS;
 }
 
-/* Preempt the running task of a CPU if the queued task @p has an earlier deadline, and the running
- * task is unlikely to sleep soon (scx_should_preempt()). */
-static void preempt(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 until)
+/*
+ * Whether a wakee of the domain @dom, whose deadline is @until, should preempt @curr, the task that
+ * runs on @cpu: if @curr has a later deadline, and its stretch (scx/preempt.bpf.h) is at least
+ * @stretch_min_ns. A task of another domain is not preempted, because virtual times of different
+ * domains cannot be compared.
+ */
+static bool precedes_running(struct task_struct *curr, s32 cpu, u32 dom, u64 until,
+			     u64 stretch_min_ns)
 {
-	cpu = cpu_to_preempt(p, t, cpu);
-	if (until == NO_DEADLINE || !scx_should_preempt(cpu, until, stretch_min_ns(p, t)))
-		return;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	count(preempt);
+	const struct rusty_task *running = bpf_task_storage_get(&rusty_tasks, curr, NULL, 0);
+	u64 ran_ns;
+
+	if (!running || running->dom != dom ||
+	    scx_stretch_ns(running->avg_runtime_ns, running->runtime_ns) < stretch_min_ns)
+		return false;
+	ran_ns = scx_curr_exec_ns(cpu, curr) - running->sum_exec_ns;
+	return time_before(until, running->vtime + request_ns(curr, running) +
+					  scx_vtime_cost(ran_ns, weight_of(curr, running)));
 }
 
-/* Run the wakee @p at once if it may preempt the running task of its CPU, as in preempt(), and its
- * deadline is earlier than those of all tasks queued for that CPU and its domain. While CPUs of
- * other domains may be kicked, they are preferred. Returns whether @p runs. */
+/* Whether the wakee @p, whose deadline is @until, should preempt the task that runs on @cpu. */
+static bool should_preempt(const struct task_struct *p, const struct rusty_task *t, s32 cpu,
+			   u64 until)
+{
+	struct task_struct *curr = scx_get_curr(cpu);
+	bool result;
+
+	if (!curr)
+		return false;
+	result = precedes_running(curr, cpu, t->dom, until, stretch_min_ns(p, t));
+	scx_put_curr(curr);
+	return result;
+}
+
+/* Run the wakee @p at once if it should preempt the running task of its CPU, and its deadline is
+ * earlier than those of all tasks queued for that CPU and its domain. While CPUs of other domains
+ * may be kicked, they are preferred. Returns whether @p runs. */
 static bool run_at_once(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 until,
 			u64 enq_flags)
 {
-	if (until == NO_DEADLINE || dom_of_cpu(cpu) != t->dom || may_kick_beyond(t->dom) ||
-	    !scx_preempts_at_once(p, enq_flags, until, stretch_min_ns(p, t), cpu, DOM_DSQ | t->dom))
+	if (dom_of_cpu(cpu) != t->dom || may_kick_beyond(t->dom) ||
+	    !scx_may_run_at_once(p, until, cpu, DOM_DSQ | t->dom))
 		return false;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(t->dom, t), enq_flags | SCX_ENQ_AT_ONCE);
 	count(preempt);
@@ -151,7 +176,8 @@ static bool run_pinned(struct task_struct *p, struct rusty_task *t, s32 cpu, u64
 
 static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = scx_bpf_task_cpu(p), victim_cpu;
+	bool preempts = false;
 	u64 until;
 
 	follow_kernel(t, cpu);
@@ -171,15 +197,21 @@ static void enqueue(struct task_struct *p, struct rusty_task *t, u64 enq_flags)
 		return;
 	t->has_waited = true;
 	until = config.fifo_sched ? NO_DEADLINE : deadline(p, t, enq_flags);
-	if (run_at_once(p, t, cpu, until, enq_flags))
-		return;
+	if (enq_flags & SCX_ENQ_WAKEUP && !config.fifo_sched) {
+		victim_cpu = cpu_to_preempt(p, t, cpu);
+		preempts = should_preempt(p, t, victim_cpu, until);
+		if (preempts && run_at_once(p, t, cpu, until, enq_flags))
+			return;
+	}
 	insert(p, t, until, enq_flags);
 	if (p->nr_cpus_allowed == 1)
 		scx_kick_idle_cpu(bpf_cpumask_first(p->cpus_ptr), enq_flags);
 	else if (kick_for(p, t, cpu))
 		return;
-	if (enq_flags & SCX_ENQ_WAKEUP)
-		preempt(p, t, cpu, until);
+	if (preempts) {
+		scx_bpf_kick_cpu(victim_cpu, SCX_KICK_PREEMPT);
+		count(preempt);
+	}
 }
 
 #endif /* __RUSTY_ENQUEUE_BPF_H */

@@ -43,8 +43,7 @@ static s32 pick_idle_beyond(struct task_struct *p, s32 prev_cpu, u32 node)
 /* Whether a task waits in a DSQ of the CPU or in the queue of the CPU's domain. */
 static bool has_waiting(s32 cpu)
 {
-	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 ||
-	       scx_bpf_dsq_nr_queued(cpu) > 0 ||
+	return scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu) > 0 || scx_has_pinned_waiting(cpu) ||
 	       scx_bpf_dsq_nr_queued(DOM_DSQ | dom_of_cpu(cpu)) > 0;
 }
 

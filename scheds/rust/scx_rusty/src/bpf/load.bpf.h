@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Duty cycles of tasks, and the BPF iterator with which user space reads them. */
+/* The BPF iterator with which user space reads the loads of tasks. */
 #ifndef __RUSTY_LOAD_BPF_H
 #define __RUSTY_LOAD_BPF_H
 
@@ -40,12 +40,6 @@ struct bpf_iter__task {
 /* The iterator skips tasks with a lower duty cycle. */
 #define DUTY_CYCLE_MIN (SCX_RAVG_ONE / 1000)
 
-/* Update the duty cycle when the task becomes runnable (@wants) or stops being runnable. */
-static void note_runnable(struct rusty_task *t, bool wants, u64 now)
-{
-	scx_ravg_set(&t->duty_cycle, wants, now, config.half_life_ns);
-}
-
 /* Return the nodes that the task's memory policy prefers, by the kernel's ids; 0 if there are
  * none. */
 static u64 preferred_nodes(struct task_struct *p)
@@ -78,7 +72,7 @@ int rusty_loads(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&rusty_tasks, p, NULL, 0);
 	if (!t)
 		return 0;
-	load.duty_cycle = scx_ravg_read(&t->duty_cycle, scx_bpf_now(), config.half_life_ns);
+	load.duty_cycle = rusty_duty_read(&t->duty, scx_bpf_now(), config.half_life_ns);
 	if (load.duty_cycle < DUTY_CYCLE_MIN)
 		return 0;
 	load.pid = p->pid;

@@ -11,6 +11,7 @@
  */
 #include <scx/common.bpf.h>
 #include <scx/cgroup.bpf.h>
+#include <scx/curr.bpf.h>
 #include <scx/exit_info.bpf.h>
 #include <scx/first.bpf.h>
 #include <scx/immed.bpf.h>
@@ -18,11 +19,11 @@
 #include <scx/migration.bpf.h>
 #include <scx/own.bpf.h>
 #include <scx/preempt.bpf.h>
-#include <scx/ravg.h>
 #include <scx/time.bpf.h>
 #include "intf.h"
 #include "busy.h"
 #include "deadline.h"
+#include "duty.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -30,6 +31,7 @@ char _license[] SEC("license") = "GPL";
 #include "weight.bpf.h"
 #include "migrate.bpf.h"
 #include "load.bpf.h"
+#include "account.bpf.h"
 #include "idle.bpf.h"
 #include "enqueue.bpf.h"
 #include "dispatch.bpf.h"
@@ -47,6 +49,8 @@ s32 BPF_STRUCT_OPS(rusty_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 	cpu = pick_cpu(p, t, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
+	if (!t->is_runnable)
+		become_runnable(p, t, wake_flags & SCX_WAKE_TTWU);
 	t->our_cpu = cpu;
 	t->has_waited = false;
 	if (config.fifo_sched)
@@ -60,6 +64,8 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct rusty_task *t = task_state(p);
 
+	if (t)
+		account_enqueue(p, t, enq_flags);
 	if (config.fifo_sched)
 		scx_note_arrival(p, enq_flags);
 	if (!t || bypasses_queue(p, enq_flags)) {
@@ -73,100 +79,46 @@ void BPF_STRUCT_OPS(rusty_enqueue, struct task_struct *p, u64 enq_flags)
 	enqueue(p, t, enq_flags);
 }
 
+/* rusty_init() counts all CPUs as idle. If @cpu was busy at that time, the kernel has not called
+ * ops.update_idle() for it since. */
+static void note_busy(s32 cpu)
+{
+	s64 *idle = &idle_cpus[(u32)cpu % RUSTY_CPUS_MAX];
+
+	if (*idle < 0)
+		*idle = 0;
+}
+
 void BPF_STRUCT_OPS(rusty_dispatch, s32 cpu, struct task_struct *prev)
 {
 	scx_learn_trampoline();
+	if (prev)
+		note_busy(cpu);
 	dispatch(cpu, prev);
-}
-
-/* On a wakeup, the current task is assumed to be the waker. This is wrong for wakeups by
- * interrupts, but they are the minority. */
-void BPF_STRUCT_OPS(rusty_runnable, struct task_struct *p, u64 enq_flags)
-{
-	struct rusty_task *t = task_state(p), *waker;
-	u64 now = scx_bpf_now();
-
-	if (!t)
-		return;
-	note_runnable(t, true, now);
-	if (config.cgroups)
-		scx_cgroup_task_runnable(p, &t->cgroup);
-	refresh_weight(p, t);
-	if (!scx_task_is_own(p))
-		note_weight(t, weight_of(p, t));
-	t->runtime_ns = 0;
-	if (!(enq_flags & SCX_ENQ_WAKEUP)) {
-		/* The kernel may have moved the task to another CPU. Forget our_cpu, so that
-		 * follow_kernel() uses the domain of the new CPU. A new task has not been moved:
-		 * rusty_select_cpu() chose its CPU, possibly in another domain than its own. */
-		if (p->se.sum_exec_runtime)
-			t->our_cpu = -1;
-		return;
-	}
-	waker = bpf_task_storage_get(&rusty_tasks, bpf_get_current_task_btf(), NULL, 0);
-	if (!waker)
-		return;
-	waker->waker_freq = rusty_freq(waker->waker_freq, time_delta(now, waker->woke_at_ns));
-	waker->woke_at_ns = now;
 }
 
 void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct rusty_task *t = task_state(p);
-	u64 now = scx_bpf_now();
 
-	if (!t)
-		return;
-	note_runnable(t, false, now);
-	forget_weight(t);
-	if (config.cgroups)
-		scx_cgroup_task_quiescent(&t->cgroup);
-	if (!(deq_flags & SCX_DEQ_SLEEP))
-		return;
-	t->blocked_freq = rusty_freq(t->blocked_freq, time_delta(now, t->blocked_at_ns));
-	t->blocked_at_ns = now;
+	if (t)
+		account_dequeue(t, deq_flags & SCX_DEQ_SLEEP);
 }
 
+/* Used only with --perf. */
 void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 {
-	u32 cpu = (u32)scx_bpf_task_cpu(p) % RUSTY_CPUS_MAX;
-	struct rusty_task *t = task_state(p);
-	struct rusty_dom *dom;
-	u64 stretch_ns;
-
-	if (config.perf)
-		scx_bpf_cpuperf_set(cpu, config.perf);
-	/* rusty_init() counts all CPUs as idle. If this CPU was busy at that time, the kernel has
-	 * not called ops.update_idle() for it since. */
-	if (idle_cpus[cpu] < 0)
-		idle_cpus[cpu] = 0;
-	if (!t)
-		return;
-	t->our_cpu = cpu;
-	t->sum_exec_ns = p->se.sum_exec_runtime;
-	refresh_weight(p, t);
-	dom = dom_state(t->dom);
-	/* Virtual times of different domains cannot be compared, so a task that runs on a CPU of
-	 * another domain is not preempted. */
-	stretch_ns = scx_stretch_ns(t->avg_runtime_ns, t->runtime_ns);
-	if (stretch_ns >= SCX_STRETCH_MIN_NS && dom_of_cpu(cpu) == t->dom)
-		scx_running_set(cpu, t->vtime + request_ns(p, t), stretch_ns, weight_of(p, t));
-	/* A task that did not wait in a queue may be far ahead of the queued tasks, so it does not
-	 * advance the virtual time of the domain here. The update need not be atomic: the next one
-	 * makes up for a lost one. */
-	if (t->has_waited)
-		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
+	scx_bpf_cpuperf_set(scx_bpf_task_cpu(p), config.perf);
 }
 
+/* Used only with --cgroups: the effective weight of the task may change while it sleeps, so the run
+ * is charged now. */
 void BPF_STRUCT_OPS(rusty_stopping, struct task_struct *p, bool runnable)
 {
 	struct rusty_task *t = task_state(p);
 
-	scx_running_clear(scx_bpf_task_cpu(p));
-	if (!t)
-		return;
-	charge(p, t);
-	t->avg_runtime_ns = scx_average(t->avg_runtime_ns, t->runtime_ns);
+	if (t)
+		charge(p, t);
 }
 
 void BPF_STRUCT_OPS(rusty_update_idle, s32 cpu, bool is_idle)
@@ -190,6 +142,15 @@ void BPF_STRUCT_OPS(rusty_set_cpumask, struct task_struct *p, const struct cpuma
 void BPF_STRUCT_OPS(rusty_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	scx_bpf_reenqueue_local();
+}
+
+/* CPU time that the task has used in another scheduling class is not charged. */
+void BPF_STRUCT_OPS(rusty_enable, struct task_struct *p)
+{
+	struct rusty_task *t = task_state(p);
+
+	if (t)
+		t->sum_exec_ns = p->se.sum_exec_runtime;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(rusty_init_task, struct task_struct *p,
@@ -320,13 +281,14 @@ SCX_OPS(rusty_ops) = {
 	.select_cpu = (void *)rusty_select_cpu,
 	.enqueue = (void *)rusty_enqueue,
 	.dispatch = (void *)rusty_dispatch,
-	.runnable = (void *)rusty_runnable,
 	.quiescent = (void *)rusty_quiescent,
+	/* User space clears these two if they are not needed. */
 	.running = (void *)rusty_running,
 	.stopping = (void *)rusty_stopping,
 	.update_idle = (void *)rusty_update_idle,
 	.set_cpumask = (void *)rusty_set_cpumask,
 	.cpu_release = (void *)rusty_cpu_release,
+	.enable = (void *)rusty_enable,
 	.init_task = (void *)rusty_init_task,
 	/* Without --cgroups, user space clears the cgroup callbacks. */
 	SCX_CGROUP_CALLBACKS(rusty),

@@ -80,17 +80,20 @@ struct rusty_task {
 	u32 target_dom; /* destination of a pending migration; equal to dom: none */
 	u64 target_until_ns; /* expiry of the pending migration */
 	u64 vtime;
-	u64 sum_exec_ns; /* CPU time at the last charge() or ops.running() */
+	u64 sum_exec_ns; /* CPU time for which the task has been charged: charge() */
 	u64 runtime_ns; /* CPU time since the task last became runnable */
-	u64 avg_runtime_ns; /* average of runtime_ns */
+	u64 avg_runtime_ns; /* average of runtime_ns at the ends of runs */
 	u64 blocked_at_ns;
 	u64 woke_at_ns; /* when the task last woke another task */
 	u64 blocked_freq; /* average number of sleeps per 100 ms */
 	u64 waker_freq; /* average number of wakeups of other tasks per 100 ms */
 	u64 allowed[RUSTY_DOM_WORDS]; /* domains with a CPU in the task's affinity */
-	struct scx_ravg duty_cycle; /* running average of 1 while runnable, else 0 */
+	struct rusty_duty duty;
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
-	u32 has_waited; /* last inserted into a queue, or to preempt a task (run_at_once()) */
+	u32 is_runnable; /* as of the last become_runnable() or account_dequeue() */
+	/* Last inserted into a queue, or to preempt a task (run_at_once()), and not charged since.
+	 */
+	u32 has_waited;
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	/* The CPU that this scheduler last chose for the task, or on which the task has run since;
 	 * -1: the kernel may have moved the task. */

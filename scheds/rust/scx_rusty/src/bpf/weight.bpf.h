@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Weights of tasks, and the charging of CPU time. With config.cgroups, the effective weight
+/* Weights of tasks, and the cost of CPU time. With config.cgroups, the effective weight
  * (scx/cgroup.h) of a task replaces its own weight in the charged cost, in the priority, in the
  * demand of the domain, and in the load that the balancer reads. */
 #ifndef __RUSTY_WEIGHT_BPF_H
@@ -39,16 +39,6 @@ static u64 cost(const struct task_struct *p, struct rusty_task *t, u64 ran_ns)
 	return (scx_effective_cost(ran_ns, before) +
 		scx_effective_cost(ran_ns, t->effective_weight)) /
 	       2;
-}
-
-/* Charge the CPU time that a running task has used since ops.running() or the last call. */
-static void charge(const struct task_struct *p, struct rusty_task *t)
-{
-	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
-
-	t->sum_exec_ns += ran_ns;
-	t->runtime_ns += ran_ns;
-	t->vtime += cost(p, t, ran_ns);
 }
 
 #endif /* __RUSTY_WEIGHT_BPF_H */
