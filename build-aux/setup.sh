@@ -194,7 +194,7 @@ needs_of_test() {
 	need_aarch64_compiler
 	need_system_bus
 	/usr/bin/python3 -c 'import pytest' 2>/dev/null || MISSING+=(python3-pytest)
-	# A test that hangs fails: see pyproject.toml.
+	# pytest-timeout makes a test that hangs fail: see pyproject.toml.
 	/usr/bin/python3 -c 'import pytest_timeout' 2>/dev/null ||
 		MISSING+=(python3-pytest-timeout)
 	# No stable distribution has a package of perfetto: install_perfetto installs it from PyPI

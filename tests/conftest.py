@@ -89,8 +89,9 @@ class TapReport:
 
 class FailureTime:
     """Ends the run when failed tests have taken more than FAILED_MAX_S together. If a guest or the
-    machine is broken, each of many tests may fail only at its timeout, for hours. This has no
-    effect with pytest-xdist, i.e. on `./dev test --seeds`, which prints each failure at once."""
+    machine is broken, each of many tests may fail only at its timeout, and the run would take
+    hours. This class has no effect with pytest-xdist (`./dev test --seeds`), where each failure is
+    printed when it occurs."""
 
     def __init__(self) -> None:
         self.failed_s = 0.0

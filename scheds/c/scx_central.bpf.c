@@ -39,13 +39,13 @@ char _license[] SEC("license") = "GPL";
 #define IDLE_EXPIRIES 10
 
 /* After this many consecutive expiries at which tasks and CPUs wait, although the central CPU was
- * kicked, the timer decides itself. */
+ * kicked, the timer's callback gives the tasks to the CPUs. */
 #define UNANSWERED_MAX 3
 
 const volatile s32 central_cpu;
 const volatile u64 slice_ns = 20 * NSEC_PER_MSEC;
 
-/* The CPUs that have asked for a task. */
+/* The CPUs that have requested a task. */
 private(WAITING) struct bpf_cpumask __kptr *waiting;
 
 SCX_PERCPU_COUNTERS(stats, struct central_stats);

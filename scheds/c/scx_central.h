@@ -12,7 +12,7 @@ struct central_stats {
 	u64 dispatch; /* tasks given to another CPU */
 	u64 own; /* tasks taken by the central CPU */
 	u64 mismatch; /* tasks passed over, because no waiting CPU may run them */
-	u64 request; /* times that a CPU, other than the central one, asked for a task */
+	u64 request; /* times that a CPU, other than the central one, requested a task */
 	u64 timer; /* expiries of the timer */
 	u64 preempt; /* tasks preempted by the timer */
 	/* Filled in by user space. */

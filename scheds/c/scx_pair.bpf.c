@@ -51,7 +51,7 @@ SCX_PERCPU_COUNTERS(stats, struct pair_stats);
 struct side {
 	u64 claim; /* the cgroup that is claimed for the CPU */
 	u64 running; /* the cgroup of the task that the CPU runs */
-	u64 is_waiting; /* this CPU waits to be kicked when the other CPU's claim changes */
+	u64 is_waiting; /* the CPU waits to be kicked when the other CPU's claim changes */
 	u64 is_idle; /* the CPU runs the idle task */
 };
 

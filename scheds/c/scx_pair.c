@@ -59,7 +59,7 @@ static const char *check(void)
 	return NULL;
 }
 
-/* Return the other thread of the CPU's core. If the core has more than two threads, each two
+/* Return the other thread of the CPU's core. If the core has more than two threads, every two
  * successive threads form a pair. Return the CPU itself if no thread is left to pair it with, or if
  * the CPU is offline. */
 static uint32_t sibling_of(uint32_t cpu)
@@ -123,8 +123,8 @@ static void configure(void *skel)
 		pair_by_stride(others, nr_cpus, opts.stride);
 	else if (!pair_by_core(others, nr_cpus))
 		pair_by_stride(others, nr_cpus, (nr_cpus + 1) / 2);
-	/* The kernel must not insert or keep tasks by itself, because it does not know the
-	 * claims. */
+	/* The kernel must not insert tasks, or let them continue, by itself, because it would
+	 * ignore the claims. */
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_LAST");
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_EXITING");
 	scx_ops_set_flag(skel, "SCX_OPS_ENQ_MIGRATION_DISABLED");

@@ -27,9 +27,9 @@ struct {
 	__type(value, u64);
 } turns SEC(".maps");
 
-/* Cgroups that were first in this order, but that the pair could not serve, in most cases because
- * their tasks may not run on its CPUs. So that these cgroups keep their places, each pair tries
- * them before the others. */
+/* Cgroups that were first in this order, but that a pair could not serve, in most cases because
+ * their tasks may not run on its CPUs. To keep their places, these cgroups are tried before those
+ * in `turns`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, PAIR_CGROUPS_MAX);

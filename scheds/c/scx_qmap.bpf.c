@@ -30,7 +30,7 @@ char _license[] SEC("license") = "GPL";
 /* p->scx.weight of nice -20. It does not include the weights of cgroups. */
 #define BOOST_WEIGHT 8668
 
-/* Approximate maximum wait of the last task of a queue. Slices shrink to keep it. */
+/* Approximate maximum wait of the last task of a queue. Slices shrink if many tasks wait. */
 #define MAX_WAIT_NS (8 * NSEC_PER_SEC)
 #define MIN_SLICE_NS (1 * NSEC_PER_MSEC)
 

@@ -241,7 +241,7 @@ def _functions(options: argparse.Namespace) -> int:
 
 
 #: Options that cannot be combined with --check, --results or --from, because each of these three
-#: determines what is measured.
+#: determines the rounds.
 FIXED = ("--alone", "--seed", "--host", "--topology")
 
 

@@ -85,7 +85,8 @@ def band(values: list[float], figure: Figure) -> Band:
     slack = max(slack, SLACK_MIN.get(figure.name, 0))
     if figure.is_latency:
         slack = max(slack, ROUND_US / IN_US[figure.unit])
-    # If the median is 0, the relative margin is 0, too. Accept one missed frame of a hundred.
+    # If the median is 0, the relative margin is 0, too. The margin of a percentage is at least 1,
+    # which is one missed frame of a hundred.
     if figure.unit == "%":
         slack = max(slack, 1.0)
     return Band(max(0.0, min(values) - slack), max(values) + slack)

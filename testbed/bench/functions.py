@@ -36,7 +36,7 @@ section symbols
 grep -i ' [tw] ' /proc/kallsyms | cut -d' ' -f1,3
 """
 
-#: Stands for all programs: their addresses say nothing about their functions.
+#: Stands for all functions in user space: the guest prints no symbols of programs.
 USER = "user space"
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_(\w+)")
 #: Suffixes that the compiler adds to the names of functions.

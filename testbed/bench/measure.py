@@ -71,7 +71,7 @@ stats=$(cat /proc/sys/kernel/bpf_stats_enabled)
 echo 1 >/proc/sys/kernel/bpf_stats_enabled
 """
 
-#: Includes the emulator's counters in snapshots. The program is only in guests.
+#: Includes the emulator's counters in snapshots. The program that prints them is only in guests.
 _COUNT_INSTRUCTIONS = f"counters=$(command -v {COUNTERS})\n"
 
 #: Starts the scheduler, and waits until the kernel reports it as enabled.
@@ -139,8 +139,8 @@ class Place:
 def script(
     subject: Subject, workload: Workload, cpus: int, scratch: str, finally_: str = ""
 ) -> str:
-    """The script of a round. The script writes its files to the directory `scratch`. It ends with
-    the commands `finally_`, before it stops the scheduler."""
+    """The script of a round. The script writes its files to the directory `scratch`. After the
+    load, it runs the commands `finally_`, and then stops the scheduler."""
     command = workload.command(cpus)
     lines = [_PRELUDE]
     if workload.counts_instructions:

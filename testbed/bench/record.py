@@ -83,7 +83,8 @@ def _json(value: object) -> str:
 
 
 class RecordError(Exception):
-    """A file is not a record of rounds in guests. The message names the file."""
+    """A file is not a record of rounds in guests, or its rounds do not fit a plan. The message
+    names the file."""
 
 
 def load(path: Path, tools: Path) -> tuple[Plan, Results, str]:

@@ -70,8 +70,8 @@ def workloads() -> tuple[Workload, ...]:
 
 
 def write(plan: Plan, results: Results, emulator: str) -> None:
-    """Write the page, its pictures and the record to FOLDER. Rounds of further schedulers come from
-    the committed record. Raises OSError, RecordError."""
+    """Write the page, its pictures and the record to FOLDER. Rounds of schedulers that `plan` lacks
+    come from the committed record. Raises OSError, RecordError."""
     if not {EEVDF.name, *SCHEDULERS} <= {subject.name for subject in plan.subjects}:
         plan, results = _completed(plan, results, emulator)
     results = Results([_rounded(one) for one in results.rounds])
@@ -114,7 +114,7 @@ def _names(named: tuple[Workload, ...] | tuple[Subject, ...]) -> str:
 
 
 def _completed(plan: Plan, results: Results, emulator: str) -> tuple[Plan, Results]:
-    """The plan and the results, with the committed rounds of all further schedulers."""
+    """The plan and the results, with the committed rounds of the schedulers that `plan` lacks."""
     require_same(plan, emulator)
     known, found, _ = record.load(FOLDER / FIGURES, plan.place.tools)
     subjects = {subject.name: subject for subject in (*known.subjects, *plan.subjects)}

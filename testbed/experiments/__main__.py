@@ -180,8 +180,8 @@ def _record(kernel: kernels.Kernel, build: Path, seed: int, jobs: int) -> dict[s
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(run, guest) for guest in guests]
         try:
-            # Raises the first error. The other guests are cancelled afterwards, and would raise
-            # errors that say so.
+            # In order of completion, so that the first error is raised. Guests that are cancelled
+            # afterwards would raise errors that say only that.
             for future in as_completed(futures):
                 future.result()
         finally:

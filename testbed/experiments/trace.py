@@ -67,8 +67,8 @@ def parse(printed: str) -> list[Run]:
 
 
 def turns(runs: Iterable[Run], comms: Collection[str]) -> list[Turn]:
-    """The turns of the tasks whose names are in `comms`. All runs are from one CPU. Runs of other
-    tasks, such as kernel threads, only interrupt a turn."""
+    """The turns of the tasks whose names are in `comms`. `runs` must be those of one CPU. Runs of
+    other tasks, such as kernel threads, only interrupt a turn."""
     found: list[Turn] = []
     for run in runs:
         if run.comm not in comms:

@@ -29,8 +29,8 @@ install_dependencies() {
 	apt-get install --yes --quiet=2 --no-install-recommends polkitd systemd
 }
 
-# Makes the packages' scripts believe that systemd runs, and records their calls of systemctl. Only
-# calls with --root are executed, which do not need a running systemd.
+# Makes systemd appear to run, so that the packages' maintainer scripts call systemctl, and records
+# these calls. Only calls with --root are executed, because they do not need a running systemd.
 record_systemctl() {
 	mkdir -p /run/systemd/system
 	printf '#!/bin/sh\nexit 0\n' >/usr/sbin/policy-rc.d

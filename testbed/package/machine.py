@@ -33,7 +33,7 @@ def boot(image: Path, name: str, console_log: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="scx-package-") as scratch:
         archive = Path(scratch) / "initramfs"
         archive.write_bytes(_padded(image.read_bytes()) + _further_files(name))
-        # Without systemd's messages, which would be in the middle of other lines.
+        # Disable systemd's messages, which would be printed in the middle of other lines.
         quiet = "systemd.show_status=false"
         args = ("rdinit=/sbin/init", quiet, f"scx.session={name}", *BOOTS[name])
         machine = qemu.Machine(

@@ -20,8 +20,8 @@ from .suites import Suite
 #: Directory of locally added certificates. They are needed to fetch anything through a proxy that
 #: intercepts TLS.
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-#: Environment variables that name proxies for downloads. They are passed on to the script, in lower
-#: and in upper case.
+#: Environment variables that name proxies for downloads, in lower case. They are passed on to the
+#: script, as are the variables with these names in upper case.
 _PASSED_ON = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 
 #: The PATH of root's shells in Debian.

@@ -54,7 +54,7 @@ class Kernel:
     path: Path
     #: `uname -r` in the guest.
     release: str
-    #: Where the image is from, for display: a directory, "cache", or a suite.
+    #: Where the image is from: a directory, "cache", or a suite.
     origin: str
 
     @property

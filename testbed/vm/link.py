@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The connection between the host and a guest's agent: an event loop over the guest's ports.
 
-Every wait for the guest goes through `wait_until`, which serves all ports, because a guest that
-writes to a full port spins until the host reads the port. There are no threads.
+Every wait for the guest, except for its power-off, goes through `wait_until`, which serves all
+ports, because a guest that writes to a full port spins until the host reads the port. There are no
+threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * `scx_pi NICE SECTION_MS ROUNDS`: in each round, a thread with the nice value NICE (the holder)
- * holds a PI mutex while it uses SECTION_MS of CPU time, and a thread with the inherited nice value
- * (the waiter) waits for the mutex. Prints for each round how long the holder still held the mutex
- * after the waiter had begun to wait: a time in ms.
+ * holds a PI mutex while it uses SECTION_MS of CPU time, and the main thread (the waiter), whose
+ * nice value does not change, waits for the mutex. Prints for each round, in ms, how long the
+ * holder still held the mutex after the waiter had begun to wait, or 0 if the mutex was free.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -63,7 +63,7 @@ static void forward(int terminal)
 		/* Copying from the terminal fails when the command has closed it. */
 		if (fds[0].revents && !copy(terminal, STDOUT_FILENO))
 			return;
-		/* The end of the input is not the end of the command. */
+		/* At the end of the input, go on without it: the command may still run. */
 		if (fds[1].revents && !copy(STDIN_FILENO, terminal))
 			fds[1].fd = -1;
 	}

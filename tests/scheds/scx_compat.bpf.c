@@ -266,7 +266,7 @@ static void use_dsq_move(s32 cpu)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SLICE_NS);
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			/* After the move is early enough: the task cannot run before this callback
+			/* expect() may follow the move: the task cannot run before this callback
 			 * returns. */
 			expect(p, SLICE_NS, 0);
 			judge(true);
@@ -407,8 +407,8 @@ void BPF_STRUCT_OPS(compat_tick, struct task_struct *p)
 	}
 }
 
-/* Only for kernels that cannot re-enqueue tasks from other callbacks. Newer kernels log that this
- * callback is deprecated. */
+/* User space sets this callback only on kernels that cannot re-enqueue tasks from other callbacks,
+ * because newer kernels log that it is deprecated. */
 SEC("?struct_ops/compat_cpu_release")
 void BPF_PROG(compat_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {

@@ -35,7 +35,7 @@ struct {
 } from_user SEC(".maps");
 
 struct task_ctx {
-	u64 queued_seq; /* of the last enqueue sent to user space; 0 after ops.dequeue() */
+	u64 queued_seq; /* seq of the last enqueue sent to user space; 0 after ops.dequeue() */
 	u64 sum_exec_runtime; /* ns, at the last enqueue or at ops.init_task() */
 };
 

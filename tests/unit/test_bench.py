@@ -516,7 +516,7 @@ def test_results_are_of_all_schedulers() -> None:
 
 
 def test_committed_results_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The record has all schedulers and workloads; the page and the pictures show it."""
+    """The record has all schedulers and workloads. The page and the pictures are drawn from it."""
     plan, found, emulator = record.load(results_page.FOLDER / results_page.FIGURES, PLACE.tools)
     names = [subject.name for subject in plan.subjects]
     assert names == [EEVDF.name, *results_page.SCHEDULERS]

@@ -84,7 +84,7 @@ def assert_refused(program: Path, *args: str) -> str:
 
 @installed
 def test_it_has_no_path_of_this_tree(program: Path) -> None:
-    """With a path, builds of a commit in different folders would differ."""
+    """If it had such a path, builds of a commit in different folders would differ."""
     assert str(ROOT).encode() not in program.read_bytes()
 
 

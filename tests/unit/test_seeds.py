@@ -55,5 +55,5 @@ def test_failure_is_reported_when_it_occurs(pytester: pytest.Pytester) -> None:
     again = [at for at, line in enumerate(lines) if line.startswith("again: ")]
     assert len(again) == 2
     assert lines[again[0]].startswith("again: ./dev test --seeds 2-2 ")
-    # The first line is printed before the third test has passed.
+    # The first of the two lines "again" is printed before the third test has passed.
     assert lines[again[0] + 1].startswith(".")

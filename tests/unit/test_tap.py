@@ -75,7 +75,7 @@ def test_test_that_hangs_fails(tmp_path: Path, pytestconfig: pytest.Config) -> N
     hung, passed = re.findall("^(?:not )?ok .*$", done.stdout, re.MULTILINE)
     assert hung.startswith("not ok 1 - test_it.py::test_hangs: Failed: Timeout")
     assert passed == "ok 2 - test_it.py::test_passes"
-    # The line that it hangs in.
+    # The report has the line in which the test hangs.
     assert "threading.Event().wait()" in done.stdout
 
 

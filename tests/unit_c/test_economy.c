@@ -19,7 +19,7 @@
 #define UNIT ECONOMY_UNIT
 #define MS 1000000LL
 
-/* Money is CPU time that tasks owe or are owed. All places where it may be: the bank and the pot
+/* Money is CPU time that tasks owe or are owed. It is in these places only: the bank and the pot
  * (CPU time not handed out yet) of each ledger, the lag of each task, and the balance of each
  * account. */
 struct world {

@@ -35,7 +35,7 @@ static void test_frequency_converges(void **state)
 		freq = rusty_freq(freq, 5 * MSEC);
 	/* The frequency is 20 per 100 ms, minus rounding errors. */
 	assert_in_range(freq, 17, 20);
-	/* After many events at intervals of 1 ns, there is no event for a long time. */
+	/* Many events at intervals of 1 ns, and then events at intervals of 2^64 - 1 ns. */
 	for (i = 0; i < 1000; i++)
 		freq = rusty_freq(freq, 1);
 	assert_in_range(freq, RUSTY_FREQ_MAX - 4, RUSTY_FREQ_MAX);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scripts that measure in a deterministic guest how CPU time is shared between cgroups, and the
-results in their output."""
+"""Scripts that measure in a deterministic guest how CPU time is shared between cgroups, and a
+function that computes the shares from the output of such a script."""
 
 from __future__ import annotations
 

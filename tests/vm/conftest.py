@@ -328,8 +328,8 @@ def content_kernel(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def load(guest: Guest) -> Iterator[Load]:
-    """Starts scx_load with the given arguments. A load that still runs after the test is stopped
-    then. `through` is a prefix of the command, such as "nice -n 5"."""
+    """Starts scx_load with the given arguments. At the end of the test, the loads that still
+    run are stopped. `through` is a prefix of the command, such as "nice -n 5"."""
     started: list[Process] = []
 
     def launch(*args: str, through: str = "") -> Process:

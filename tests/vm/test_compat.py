@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The BPF library on a real kernel: every declaration of kfuncs.bpf.h; the effects of the wrappers
-of compat.bpf.h, except those for task storage and cgroup controls; and running averages compared
-with those of user space. The programs are scx_compat and scx_ravg_rust of tests/scheds."""
+of compat.bpf.h, except the wrapper for task storage and those of the section "cgroups"; and running
+averages compared with those of user space. The programs are scx_compat and scx_ravg_rust of
+tests/scheds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Common tests of the schedulers that use <scx/deadline.bpf.h> and <scx/cpus.bpf.h>, on a real
 kernel: scx_bpfland, scx_flash and scx_lavd. Tests omit scx_lavd if they use options or statistics
-that it lacks."""
+that it lacks. Two tests also run scx_economy or scx_rusty."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_sleeper_is_served_before_hogs(replayed: Replayed, scheduler: str) -> 
 
 
 #: Hogs run for 1.5 s, on the CPUs of a mask, while two tasks wait for input. From 2 s on, the two
-#: tasks compute on CPU 2. Prints the CPU times of the two tasks in ns, before and after 0.3 s.
+#: tasks compute on CPU 2. Prints their CPU times in ns, at the beginning and at the end of 0.3 s.
 LONG_SLEEP = """
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
@@ -212,7 +212,8 @@ wait $two $six
 def test_crowded_node_is_relieved(
     replayed_on: Callable[[topology.Topology, str], str], scheduler: str
 ) -> None:
-    """No CPU is ever idle. Without balancing, each hog of node 0 would get a third of a CPU."""
+    """No CPU is ever idle, so no CPU takes tasks from node 0 because it is idle. Without balancing,
+    each hog of node 0 would get a third of a CPU."""
     script = CROWDED.replace("TWO", scx_load("--hogs 2 --seconds 3"))
     script = script.replace("SIX", scx_load("--hogs 6 --seconds 3"))
     figures, _ = measure_all(
@@ -308,7 +309,7 @@ def test_hogs_stay_on_the_cores_they_may_use(
 def test_a_change_of_the_power_profile_moves_the_primary_domain(
     guest: Guest, start: Start, load: Load, scheduler: str
 ) -> None:
-    """The scheduler is not loaded again, and the hogs move to the CPUs of the domain."""
+    """The domain changes without a restart of the scheduler, and the hogs move to its CPUs."""
     # scx_flash prefers the little CPUs also in the profile balance_power.
     saving = {"scx_bpfland": "power", "scx_flash": "balance_power"}[scheduler]
     with make_hybrid(guest, little=(2, 3)):

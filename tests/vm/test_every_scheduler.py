@@ -140,7 +140,7 @@ def test_unloads_beside_forks(
 ) -> None:
     """Tasks forked during the unload are in the fair class. They can starve the tasks that are
     still in the ext class and that the unload waits for: RCU's grace-period thread, and preempted
-    RCU readers. The scheduler's program prevents this, so the unload does not wait until the forked
+    RCU readers. The scheduler's process prevents this, so the unload does not wait until the forked
     tasks end. On 7.2, which reserves CPU time for the ext class, the forked tasks could only slow
     down the unload."""
     scheduler = start(program).wait_enabled()
@@ -190,7 +190,7 @@ class TestWhileItRuns:
         fdinfo = guest.read(f"/proc/{running.process.pid}/fdinfo/*").stdout
         verified = [int(n) for n in re.findall(r"^verified_insns:\s+(\d+)$", fdinfo, re.MULTILINE)]
         print(f"{len(verified)} programs, {sum(verified)} instructions")
-        # The smallest schedulers have enqueue, dispatch, init and exit.
+        # Every scheduler has at least the callbacks enqueue, dispatch, init and exit.
         assert len(verified) > 3
         assert sum(verified) < VERIFIED_INSNS_MAX
 

@@ -48,7 +48,8 @@ def test_equal_hogs_get_equal_shares(replayed: Callable[[str], str], scheduler: 
 )
 def test_weights_count_beside_tasks_of_other_cpus(replayed: Replayed, scheduler: str) -> None:
     """Six hogs may use CPUs 0 and 1 only. On CPUs 2 and 3, a hog of nice 10 shares with two hogs of
-    nice 0. The six hogs wait at the head of the queue of all CPUs."""
+    nice 0. The six hogs wait at the head of the queue that all CPUs share, although CPUs 2 and 3
+    cannot take them."""
     loads = (("3", "--hogs 6"), ("c", "--hogs 3 --hog-nices 0,0,10"))
     first, second = (f"taskset {mask} {scx_load(f'{hogs} --seconds 3')}" for mask, hogs in loads)
     script = f"{first} & other=$!\n{second}\nwait $other"
@@ -75,5 +76,5 @@ def test_pinned_task_gets_its_share_beside_tasks_of_other_cpus(
     figures, _ = measure_all(replayed, scheduler, script)
     cpu_s = [load["hogs"]["cpu_s"] for load in figures]
     print(cpu_s)
-    # Its share is 2 s.
+    # Each of the three hogs on CPUs 2 and 3 is entitled to 2 s: two CPUs for 3 s, divided by 3.
     assert cpu_s[2][0] > 1.65

@@ -67,9 +67,9 @@ LEFT_OUT = {
     "--explain": "loads no scheduler",
 }
 
-#: Leaves one CPU online, so that all tasks compete for it, but all except one may use four CPUs, so
-#: that the scheduler treats them as tasks that are not pinned. Runs two loads under the scheduler
-#: with each option.
+#: Leaves one CPU online, so that all tasks compete for it. One load is pinned to this CPU. The
+#: other load may use four CPUs, so the scheduler does not treat its tasks as pinned. RUN runs both
+#: loads under the scheduler with an option.
 BEGIN = "for cpu in 1 2 3; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done"
 RUN = """
 echo "option OPTION"

@@ -36,9 +36,9 @@ wait $scheduler
 
 def test_wakees_preempt_at_once(replayed: Callable[[str], str]) -> None:
     """A wakee that preempts the hog of its CPU needs no IRQ work interrupt. With
-    scx_bpf_kick_cpu(), each of the 100 wakeups of the one sleeper raised one. If two wakees preempt
-    the same CPU at the same time, the kernel re-enqueues them. This happens to less than a tenth of
-    the 1600 wakees of the 16 sleepers."""
+    scx_bpf_kick_cpu(), each of the 100 wakeups of the one sleeper would raise one. If two wakees
+    preempt the same CPU at the same time, the kernel re-enqueues them. This happens on less than a
+    tenth of the 1600 wakeups of the 16 sleepers."""
     printed = replayed("".join(ROUND.replace("NAME", name) for name in SCHEDULERS))
     interrupts = [
         sum(map(int, re.findall(r"\d+", line))) for line in re.findall(r"IWI:([ \d]+)", printed)

@@ -154,9 +154,9 @@ def test_debts_of_clients_are_not_forgiven(replayed: Replayed) -> None:
 
 
 def test_clients_do_not_starve(replayed: Replayed) -> None:
-    """T6: a client that pays more for its messages than it earns waits for two turns of all tasks
-    in addition to its own at most, because it owes two slices at most, and usually for less than
-    two turns in all. The reserve (--reserve-us) is the CPU time that a client keeps when it pays.
+    """T6: a client that pays more for its messages than it earns owes at most two slices. So it
+    waits for at most three turns (TURN_MS): its own turn and two more. Usually it waits for less
+    than two turns. The reserve (--reserve-us) is the CPU time that a client keeps when it pays.
     Without a reserve, the client waits longer.
 
     The longest waits are at the start of a load: the messages of a client are free until the server
@@ -368,7 +368,7 @@ def test_no_money_is_created_or_lost(guest: Guest, start: Start, load: Load) -> 
 def test_hotplug_under_load_loses_no_task(
     guest: Guest, start: Start, load: Load, set_cpu: SetCpu
 ) -> None:
-    """T4: no money is lost either."""
+    """T4: restarts because of CPU hotplug neither create nor lose money."""
     scheduler = start("scx_economy").wait_enabled()
     mixed = load("--hogs", "6", "--sleepers", "20", "--pipes", "1", "--clients", "4")
     for change in range(2):

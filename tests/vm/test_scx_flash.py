@@ -98,8 +98,8 @@ def test_wakeup_throttle_delays_tasks_of_short_runs(
     """A pair that passes a byte back and forth is slowed down. The hogs get the CPU time that the
     pair does not use.
 
-    The guest has one CPU. The emulator runs CPUs in turn. With several busy CPUs, a run of 10 us
-    may take ten times as long, because guest time passes during the turns of the other CPUs.
+    The guest has only one CPU, because the emulator runs CPUs in turn: with several busy CPUs, a
+    run of 10 us may take ten times as long, as guest time passes during the other CPUs' turns.
     """
     shape = topology.TOPOLOGIES["1cpu"]
     plain, throttled = (

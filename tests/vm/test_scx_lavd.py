@@ -177,7 +177,7 @@ def test_modes_prefer_big_or_little_cpus(guest: Guest, start: Start, load: Load)
 
 @pytest.mark.once
 def test_mode_follows_the_power_profile(guest: Guest, start: Start) -> None:
-    """The scheduler is not loaded again."""
+    """The mode changes without a restart of the scheduler."""
     with make_hybrid(guest, little=(2, 3)):
         process = start("scx_lavd", "--autopower", "--stats", "0.5").wait_enabled()
         modes = ("balanced", "powersave", "performance")

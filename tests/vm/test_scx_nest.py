@@ -64,8 +64,8 @@ def test_nest_grows_and_shrinks(guest: Guest, start: Start, load: Load) -> None:
 
 @STOPS_FAIR_SERVER_TWICE
 def test_restart_keeps_the_options(guest: Guest, start: Start, load: Load, set_cpu: SetCpu) -> None:
-    """After CPU hotplug, the options still apply; -i is the impatience, not the interval. Without
-    -v, libbpf prints nothing."""
+    """After CPU hotplug, the options still apply. In scx_nest, -i is the impatience, not the
+    interval of statistics. Without -v, libbpf prints nothing."""
     options = ("-i", "1", "-m", "0", "-I")
     scheduler = start("scx_nest", *options, "--interval", "0.2").wait_enabled()
     set_cpu(1, False)

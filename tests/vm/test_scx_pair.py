@@ -209,7 +209,8 @@ def test_hotplug_restarts_it(guest: Guest, start: Start, set_cpu: SetCpu) -> Non
     assert scheduler.end(signal.SIGINT) == 0
 
 
-#: Forty cgroups of a hog that may use all CPUs, and one of a hog that may only use CPU 3.
+#: Forty cgroups with one hog each, which may use all CPUs, and a cgroup with one hog, which may use
+#: only CPU 3.
 PINNED = f"""
 cd /sys/fs/cgroup && echo +cpu >cgroup.subtree_control
 names=$(seq 40)

@@ -165,9 +165,9 @@ wait $scheduler
 
 
 def test_slow_policy_gets_a_longer_timeout(replayed: Callable[[str], str]) -> None:
-    """The timeout is 500 ms at first. After a late answer it is longer, because otherwise the
-    decisions of a slow policy would never be in time. The longer timeout delays only tasks without
-    a decision."""
+    """At first, BPF serves tasks without a decision after the policy has not answered for 500 ms.
+    After a late answer, this timeout is longer, because otherwise the decisions of a slow policy
+    would never be in time. The longer timeout delays only tasks without a decision."""
     counts = answers(replayed(STOPS.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     print([count["nr_scheduled"] for count in counts])
     early, counts = counts[:-6], counts[-6:]
@@ -207,8 +207,9 @@ wait $scheduler
 
 def test_own_threads_do_not_displace_each_other(replayed: Callable[[str], str]) -> None:
     """SIGCONT wakes all threads of the scheduler at once, and no CPU is idle. If two threads
-    preempt the same CPU, the kernel re-enqueues both of them. When both then moved to the same
-    other CPU, this repeated 6000 to 100,000 times in 10 to 100 ms, and neither of them ran."""
+    preempt the same CPU, the kernel re-enqueues both of them. In an earlier version, both then
+    moved to the same other CPU. This repeated 6000 to 100,000 times in 10 to 100 ms, and meanwhile
+    neither of the two threads ran."""
     printed = replayed(WAKEUPS_OF_ALL_THREADS)
     found = [int(line.split()[1]) for line in printed.splitlines() if "REENQ_IMMED" in line]
     print(found)
@@ -454,8 +455,8 @@ wait $scheduler
 
 
 def test_running_tasks_are_counted(replayed: Callable[[str], str]) -> None:
-    """nr_running is right although tasks leave the scheduler's class while they run: the kernel
-    then calls the scheduler on the CPU of chrt, not on the CPU of the task."""
+    """nr_running is right although tasks leave the ext class while they run: the kernel then calls
+    ops.stopping() on the CPU of chrt, not on the CPU of the task."""
     counts = answers(replayed(HOGS_LEAVE.replace("SOCKET", SOCKET).replace("TOTAL", TOTAL)))
     before, after = (count["nr_running"] for count in counts)
     print(f"running: {before}, {after}")

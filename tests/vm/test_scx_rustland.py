@@ -108,8 +108,8 @@ def test_low_power_keeps_idle_cpus_asleep(replayed: Callable[[str], str]) -> Non
 
 def test_low_power_includes_the_previous_cpu(replayed: Callable[[str], str]) -> None:
     """Counts decisions beside a hog. Without --low-power, most tasks wake up on an idle CPU, such
-    as prev, and need no decision. With --low-power, they need one, because no idle CPU is woken
-    while another CPU is busy."""
+    as their previous CPU, and need no decision. With --low-power, they need one, because no idle
+    CPU is woken while another CPU is busy."""
     load = ("--hogs", "1", *SLEEPERS[2:])
     for usual in ("scx_rustland", "scx_rustland --builtin-idle"):
         by_command = counted(replayed, [usual, f"{usual} --low-power"], load)

@@ -11,8 +11,8 @@ import pytest
 from figures import SCRIPT, Replayed, scx_load
 from schedulers import C_SCHEDULERS, RUST_SCHEDULERS
 
-#: Schedulers that pass SCX_WAKE_SYNC on to the kernel only with an option, or that escape by
-#: another one.
+#: Schedulers with options that change how a CPU is selected on wakeup (--builtin-idle), how long
+#: slices are while a pinned task waits (0: no limit), or in which order the shared DSQ is served.
 WITH_OPTIONS = (
     *("scx_lavd --pinned-slice-us 0", "scx_rlfifo --builtin-idle", "scx_rustland --builtin-idle"),
     *("scx_simple --cgroups", "scx_simple --fifo"),
@@ -80,7 +80,8 @@ def test_credit_of_a_heavy_sleeper_is_bounded(replayed: Replayed, scheduler: str
     first, last = (sum(map(int, line.split())) / 1e6 for line in lines)
     print(f"the hogs ran for {last - first:.1f} ms in 4 s")
     # They may wait for about 1 s because of the credit, and for another second because of the
-    # distance from their virtual times to their deadlines. Then they are due 22 ms per s.
+    # distance from their virtual times to their deadlines. After that, they are entitled to 22 ms
+    # of CPU time per s.
     assert last - first > 3
 
 
@@ -88,8 +89,8 @@ def test_credit_of_a_heavy_sleeper_is_bounded(replayed: Replayed, scheduler: str
     "scheduler", ["scx_bpfland --slice-min-us 1000000", "scx_flash --slice-us 1000000"]
 )
 def test_long_slices_shrink_if_many_tasks_wait(replayed: Replayed, scheduler: str) -> None:
-    """Ten hogs wait for one CPU. Each ends when it first runs after 5 s. With slices of 1 s, the
-    last hogs would run for the first time then, and the load would take 9.7 s."""
+    """Ten hogs wait for one CPU. Each hog ends when it first runs after 5 s have passed. With
+    slices of 1 s, the last hogs would not run before that, and the load would take 9.7 s."""
     load = f"taskset 1 {scx_load('--hogs 10 --seconds 5')}"
     printed = replayed(SCRIPT.replace("SCHEDULER", scheduler).replace("LOAD", load))
     (text,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
@@ -100,7 +101,7 @@ def test_long_slices_shrink_if_many_tasks_wait(replayed: Replayed, scheduler: st
 
 #: Eight tasks sleep for 1 s, and then compute for 1 s of CPU time each. Eight hogs run until
 #: shortly before the tasks wake up. Prints the CPU times of the tasks in ns, about 0.4 s after
-#: that.
+#: they wake up.
 POOL = f"""
 {scx_load("--sleepers 8 --sleep-us 1000000 --work-us 1000000 --seconds 2")} >/dev/null & pool=$!
 {scx_load("--hogs 8 --seconds 0.9")} >/dev/null
@@ -171,5 +172,5 @@ def test_pinned_task_displaces_a_free_one(replayed: Replayed, scheduler: str) ->
     (figures,) = re.findall(r"^\{.*?^\}", printed, re.MULTILINE | re.DOTALL)
     (cpu_s,) = json.loads(figures)["hogs"]["cpu_s"]
     print(cpu_s)
-    # If the two took turns, it would be about 1.5 s.
+    # If the two tasks took turns on CPU 3, the hog would get about 1.5 s.
     assert cpu_s > 1.8

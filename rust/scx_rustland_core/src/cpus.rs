@@ -5,8 +5,8 @@ use scx_utils::topology::Topology;
 
 use crate::{QueuedTask, Target};
 
-/// The state of the CPUs when it was last read from shared memory, which needs no system call. CPUs
-/// that were given a task since then are no longer idle.
+/// The state of the CPUs when it was last read from shared memory, which needs no system call. A
+/// CPU that has been given a task since then no longer counts as idle.
 #[derive(Debug, Clone)]
 pub struct Cpus {
     /// A bit for each CPU.

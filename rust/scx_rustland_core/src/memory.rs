@@ -18,7 +18,7 @@ pub const COMPACTION_SETTING: &str = "vm.compact_unevictable_allowed";
 /// Size of the part of the stack that is populated at the start, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The memory of this process is locked until this is dropped. Created on the policy thread.
+/// A guard that keeps the memory of this process locked. It is created on the policy thread.
 #[derive(Debug)]
 pub(crate) struct Locked {
     _heap: Option<Claim>,
@@ -70,7 +70,7 @@ impl Drop for Locked {
 /// which threads use them.
 fn bind_to_all_nodes() {
     let Some(nodes) = nodes_with_memory() else {
-        // A kernel without NUMA.
+        // The kernel has no NUMA support.
         return;
     };
     let (mode, bits) = (libc::MPOL_BIND, nodes.len() * 64 + 1);

@@ -9,7 +9,7 @@ pub const SLICE_DFL_NS: u64 = 20_000_000;
 /// How a CPU is selected for a wakee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdleSelection {
-    /// The policy decides on each task, except those that always bypass it: per-CPU kernel
+    /// The policy decides on each wakee, except those that always bypass it: per-CPU kernel
     /// threads, migration-disabled tasks, and the threads of the scheduler's own process.
     #[default]
     FullUser,
@@ -30,7 +30,7 @@ pub struct Options {
     pub slice_ns: u64,
     /// How a CPU is selected for a wakee.
     pub idle: IdleSelection,
-    /// Whether a task waits for a busy CPU, if it may use one, so that idle CPUs stay idle. If the
+    /// Whether a task that may use a busy CPU waits for it, so that idle CPUs stay idle. If the
     /// task is still queued in the next period of BPF's watchdog, the watchdog wakes an idle CPU.
     pub low_power: bool,
     /// The program's global allocator, if it is a [`LockedHeap`]. The policy thread claims it.

@@ -135,7 +135,7 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
     pub fn wake_up(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            // Page faults are counted from here on. If this fails, none are counted.
+            // Page faults are counted from here on. If `begin` fails, the count stays 0.
             let _ = self.faults.begin();
         }
         self.shared.wake_up();
@@ -198,9 +198,9 @@ impl<'obj, S: Skel<'obj>> BpfScheduler<'obj, S> {
         Ok(u32::try_from(cpu).ok())
     }
 
-    /// Tells BPF that the policy has handled all events, and how many tasks it still holds. Call it
-    /// in each iteration: BPF takes the policy for stalled if there is work for it, but no call for
-    /// 0.5 s (2.5 s while it is slow: [`is_slow`](Self::is_slow)).
+    /// Tells BPF that the policy has handled all events, and how many tasks it still holds. Call
+    /// this function in each iteration: BPF considers the policy stalled if there is work for it,
+    /// but no call for 0.5 s (2.5 s while the policy is slow: [`is_slow`](Self::is_slow)).
     pub fn notify_complete(&mut self, nr_pending: u64) {
         self.shared.set_nr_waiting(nr_pending);
         self.shared.cycle();
@@ -371,7 +371,8 @@ fn prepare<'obj, O: OpenSkel<'obj>>(
     let btf = start.kernel_btf()?;
     opened.set_ops_name(options.name)?;
     // The kernel disables its own idle selection for a scheduler with ops.update_idle(), unless
-    // this flag is set. The BPF side needs both, for example the selection in select_cpu_for_own().
+    // this flag is set. The BPF side has that callback, and also uses the kernel's selection, for
+    // example in select_cpu_for_own().
     opened.set_ops_flag(btf, "SCX_OPS_KEEP_BUILTIN_IDLE")?;
     opened.reenqueue_on_cpu_release(btf)?;
     opened.enqueue_migration_disabled(btf)?;

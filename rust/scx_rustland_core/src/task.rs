@@ -17,7 +17,7 @@ pub const WEIGHT_DFL: u32 = 100;
 /// enqueued again. A new task inherits the context of the task that forks it. All other tasks start
 /// with zeros. So a policy needs no memory for tasks that are not enqueued, and need not know when
 /// a task exits. A task keeps its parent's context until its first decision, even if it has already
-/// run without one.
+/// run without a decision.
 pub type TaskCtx = [u64; RL_CTX_WORDS as usize];
 
 /// A runnable task that needs a decision. `start_ns` and `stop_ns` are `CLOCK_MONOTONIC`, like a

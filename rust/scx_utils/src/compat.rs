@@ -95,7 +95,7 @@ mod tests {
     const KFUNC: &CStr = c"scx_bpf_create_dsq";
 
     /// Type information with an enum of each width, a struct and a variable of the same name, and a
-    /// function with these parameters. It is written as the kernel's file below a root.
+    /// function with these parameters. It is in the kernel's file below a temporary root directory.
     fn kernel(function: &CStr, parameters: &[&CStr]) -> (tempfile::TempDir, KernelBtf) {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(PATH);

@@ -103,7 +103,7 @@ impl Cpumask {
         mask
     }
 
-    /// The set of `cpus`, which may repeat.
+    /// The set of `cpus`, which may contain a CPU several times.
     ///
     /// # Errors
     ///

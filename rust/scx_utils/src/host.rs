@@ -207,7 +207,7 @@ mod tests {
         kill(hold(&path));
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "1");
-        // The note is now empty, so the value 0 is not taken for that of the killed process.
+        // The note is now empty, so 0 is not mistaken for the value that the killed process set.
         fs::write(&path, "0").unwrap();
         drop(hold(&path));
         assert_eq!(read(&path).unwrap(), "0");

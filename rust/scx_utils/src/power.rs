@@ -83,8 +83,8 @@ impl Profile {
 /// Where the power profile is read from: the cpufreq driver's energy preference, else the governor
 /// if it implies a profile, else power-profiles-daemon.
 ///
-/// A thread asks the daemon. The thread is started when it is first needed, and ends after the
-/// source is dropped. A daemon that does not run is not started.
+/// A separate thread queries the daemon. The thread is started when it is first needed, and ends
+/// after the source is dropped. A daemon that does not run is not started.
 #[derive(Debug)]
 pub struct ProfileSource {
     root: PathBuf,
@@ -122,7 +122,8 @@ impl ProfileSource {
         let mut preferences = policies
             .iter()
             .map(|policy| word(&file(policy, "energy_performance_preference")))
-            // The driver has no preferences, or the policy disappeared.
+            // If a file does not exist, the driver has no preferences, or the policy has
+            // disappeared.
             .filter(|word| !matches!(word, Err(error) if error.kind() == io::ErrorKind::NotFound))
             .peekable();
         if preferences.peek().is_none() {

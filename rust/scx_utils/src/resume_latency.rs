@@ -159,7 +159,7 @@ mod tests {
         machine.set(0, "7");
         drop(machine.hold("0-3", 40));
         assert_eq!(machine.values(), ["7", "n/a", "100", "32"]);
-        // The note is now empty, so the value 40 is not taken for that of a killed process.
+        // The note is now empty, so 40 is not mistaken for the value that a killed process set.
         machine.set(1, "40");
         drop(machine.hold("0-3", 40));
         assert_eq!(machine.values(), ["7", "40", "100", "32"]);

@@ -33,7 +33,7 @@
 
 #include "internal.h"
 
-/* Period of the check; a switch that two consecutive checks see counts as stuck. */
+/* Period of the check. A switch in progress at two consecutive checks counts as stuck. */
 #define POLL_MS 500
 
 /* Fits "/proc/PID/task". */

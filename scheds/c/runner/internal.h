@@ -122,8 +122,8 @@ const char *scx_attach_error(int err);
 
 /* stats.c */
 uint64_t scx_stat_value(const struct scx_stat *stat, const void *stats);
-/* Print a line, if the scheduler has statistics. Returns false if the reader of a pipe has closed
- * it. */
+/* Print a line, if the scheduler has statistics. Returns false if @out is a pipe whose reader has
+ * closed it. */
 bool scx_stats_print(const struct scx_sched *sched, void *skel, FILE *out);
 
 /* answers.c: return the answer to a request for statistics, a line that the caller frees; NULL if

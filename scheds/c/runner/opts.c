@@ -118,8 +118,8 @@ void scx_parse_opts(const struct scx_sched *sched, int argc, char **argv,
 {
 	const struct argp own = { .options = sched->options, .parser = sched->parse };
 	const struct argp common = { .options = common_options, .parser = parse_common };
-	/* If both have an option with the same letter, the scheduler's own option takes
-	 * precedence. */
+	/* If one of the scheduler's own options has the same letter as a common option, the
+	 * scheduler's own option takes precedence. */
 	const struct argp_child children[] = { { .argp = &own }, { .argp = &common }, { 0 } };
 	const struct argp argp = {
 		.parser = parse_none,

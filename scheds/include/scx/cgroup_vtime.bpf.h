@@ -162,8 +162,8 @@ static inline u64 scx_vclock_limit_credit(u64 vtime, u64 dsq_id)
 	return scx_vtime_limit_credit(vtime, scx_vclock_now(dsq_id), scx_vclock_credit_ns);
 }
 
-/* Set the virtual time of a task. Without @is_new, the task wakes up. With @is_new, it is new or
- * comes from another cgroup, and its old virtual time does not count. */
+/* Set the virtual time of a task that becomes runnable or, with @is_new, that is new or comes from
+ * another cgroup. With @is_new, its old virtual time does not count. */
 static inline void scx_cgroup_task_place(struct task_struct *p, const struct scx_cgroup_task *t,
 					 u64 dsq_id, bool is_new)
 {

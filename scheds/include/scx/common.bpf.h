@@ -42,7 +42,7 @@ static inline __attribute__((format(printf, 1, 2))) void scx_fmt_check(const cha
 /* clang-format off */
 #define __SCX_BSTR(call, fmt, args...)                                             \
 	({                                                                         \
-		/* Not const, because the verifier wants a writable char *. */     \
+		/* Not const, because the verifier requires a writable char *. */  \
 		static char __fmt[] = fmt;                                         \
 		unsigned long long __data[___bpf_narg(args) ?: 1] = {};            \
 		_Pragma("GCC diagnostic push")                                     \

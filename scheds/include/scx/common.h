@@ -124,7 +124,7 @@ bool __COMPAT_struct_has_field(const char *type, const char *field);
 /* ---- used by the macros above; not to be called directly ------------------- */
 
 void __attribute__((noreturn, format(printf, 1, 2))) scx_main_fail(const char *fmt, ...);
-/* Return the count of hotplug events. Ends the program if no scheduler can run on this kernel. */
+/* Return the count of hotplug events. Ends the program if no scheduler can be loaded now. */
 uint64_t scx_main_begin(const char *name);
 void scx_main_before_load(struct bpf_object *obj);
 void scx_main_loaded(int err);

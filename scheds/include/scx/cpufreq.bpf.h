@@ -17,7 +17,7 @@
 
 struct scx_cpufreq {
 	u64 since_ns; /* when the measurement began */
-	u64 noted_ns; /* last scx_cpufreq_note_at() */
+	u64 noted_ns; /* time of the last scx_cpufreq_note_at() */
 	u64 busy_ns; /* busy time since since_ns */
 	u32 util; /* moving average, 0 to SCX_PERF_MAX */
 	u32 level; /* last requested by scx_cpufreq_note_at(); 0: none yet */
@@ -53,7 +53,7 @@ static inline void scx_cpufreq_note_at(s32 cpu, bool was_busy, u64 now)
 	freq->level = level;
 }
 
-/* scx_cpufreq_note_at() the current time. */
+/* Call scx_cpufreq_note_at() with the current time, if levels are computed from utilization. */
 static inline void scx_cpufreq_note(s32 cpu, bool was_busy)
 {
 	if (scx_cpus.perf_level < 0)

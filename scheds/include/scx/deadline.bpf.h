@@ -162,8 +162,8 @@ static inline u32 scx_dl_wakeup_freq(const struct scx_dl_task *t, u64 enq_flags)
 }
 
 /* Return the address of the virtual time that the task advances: the CPU's if the task is pinned,
- * else the node's. The virtual time is the latest vtime of the tasks that have left the DSQ to
- * run. */
+ * else the node's. The virtual time is the latest vtime of the tasks that have started to run
+ * with has_waited set. */
 static inline u64 *scx_dl_vtime_now(const struct scx_dl_task *t)
 {
 	if (t->pinned_to)

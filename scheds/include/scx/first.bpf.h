@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Dispatch from two DSQs that are ordered by the same virtual time: the DSQ of a CPU and the DSQ of
- * a group of CPUs. Tasks of the group that may not run on the CPU do not count: if such tasks
- * waited for their CPUs at the head of the DSQ, the tasks after them would otherwise precede tasks
- * of the CPU with a smaller virtual time. */
+ * a group of CPUs. Tasks of the group that may not run on the CPU do not count. Otherwise, if such
+ * a task waited for another CPU at the head of the group's DSQ, the tasks behind it would precede
+ * tasks of the CPU's DSQ with a smaller virtual time. */
 #ifndef __SCX_FIRST_BPF_H
 #define __SCX_FIRST_BPF_H
 
@@ -10,11 +10,11 @@
 #include <scx/immed.bpf.h>
 #include <scx/pinned.bpf.h>
 
-/* Maximum number of tasks in scx_first_allowed(), because each step takes the lock of the DSQ. */
+/* Maximum number of tasks that scx_first_allowed() tests. Each step takes the lock of the DSQ. */
 #define SCX_FIRST_MAX 64
 
-/* Whether one of the first tasks in the DSQ may run on @cpu. If so, *@vtime is set to the virtual
- * time of the first such task. This is a global function, which the kernel verifies only once. */
+/* Whether one of the first SCX_FIRST_MAX tasks in the DSQ may run on @cpu. If so, set *@vtime to
+ * the virtual time of the first such task. This is a global function, verified only once. */
 __noinline int scx_first_allowed(u64 dsq_id, s32 cpu, u64 *vtime)
 {
 	struct task_struct *p;
@@ -72,8 +72,8 @@ static inline bool scx_is_preceded(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 	       (any && time_before_eq(any->scx.dsq_vtime, vtime));
 }
 
-/* In ops.dispatch() of @cpu: move the first task of both DSQs that may run on @cpu to the local
- * DSQ. Returns whether there is such a task. */
+/* In ops.dispatch() of @cpu: of the tasks in both DSQs that may run on @cpu, move the earliest to
+ * the local DSQ. Returns whether there is such a task. */
 static inline bool scx_dispatch_earlier(s32 cpu, u64 dsq_id)
 {
 	u64 own = 0, any = 0;

@@ -57,9 +57,9 @@ static inline u64 scx_immed_unless_sync(s32 cpu, u64 wake_flags)
 
 /*
  * In ops.select_cpu(): return @wake_flags, but without SCX_WAKE_SYNC if tasks wait in the DSQ. On a
- * sync wakeup, if any CPU is idle, the kernel's idle CPU selection chooses the waker's CPU. In the
- * local DSQ of that CPU, the wakee precedes all tasks in other DSQs. So two tasks that wake each
- * other would keep the CPU for ever, and tasks that may run only there would starve.
+ * sync wakeup, if any CPU is idle, the kernel's idle CPU selection may choose the waker's CPU. In
+ * the local DSQ of that CPU, the wakee precedes all tasks in other DSQs. So two tasks that wake
+ * each other might keep the CPU forever, and tasks that may run only there would starve.
  */
 static inline u64 scx_sync_unless_waiting(u64 wake_flags, u64 dsq_id)
 {
@@ -103,10 +103,10 @@ static inline void scx_note_arrival(struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * In ops.enqueue(), after the insertion into a DSQ of several CPUs: kick an idle CPU, unless
- * ops.select_cpu() has just searched for one. The kernel calls ops.select_cpu() only for wakeups
- * and forks. If a task loses its CPU at the end of its slice, because a pinned task waits for that
- * CPU, other CPUs may be idle.
+ * In ops.enqueue(), after the insertion into a DSQ of several CPUs: kick an idle CPU if @p is
+ * enqueued again (SCX_ENQ_REENQ), or if @p is not pinned and ops.select_cpu() has not just searched
+ * for an idle CPU. The kernel calls ops.select_cpu() only for wakeups and forks. If a task loses
+ * its CPU at the end of its slice, because a pinned task waits for it, other CPUs may be idle.
  */
 static inline void scx_kick_for_queued(const struct task_struct *p, u64 enq_flags)
 {

@@ -90,9 +90,9 @@ static inline bool scx_queue_dispatch(s32 cpu)
 	return scx_dispatch_first(cpu, SCX_NODE_DSQ | scx_node_of(cpu));
 }
 
-/* Move the first task of one of @nr nodes, from index @first on, to the local DSQ of this CPU,
- * which belongs to the node @own. The search starts after @own, so that not all nodes steal from
- * the same node. Returns whether there was a task. */
+/* Move a task of another node to the local DSQ of this CPU, which belongs to the node @own. Search
+ * the @nr nodes from index @first on. The search starts after @own, so that not all nodes steal
+ * from the same node. Returns whether there was a task. */
 static inline bool scx_steal_from(u32 first, u32 nr, u32 own)
 {
 	u32 i, node;

@@ -218,7 +218,7 @@ struct cgroup {
 	struct cgroup_subsys_state *subsys[1];
 };
 
-/* A cgroup as the CPU controller knows it; css is its first member. */
+/* The CPU controller's state of a cgroup; css is the first member. */
 struct task_group {
 	struct cgroup_subsys_state css;
 	int idle; /* cpu.idle */
@@ -230,7 +230,7 @@ struct css_set {
 
 struct sched_entity {
 	/* CPU time consumed, ns. Up to date in ops.running() and ops.stopping(), for prev in
-	 * ops.dispatch(), and for tasks that do not run in any callback. */
+	 * ops.dispatch(), and in every callback for tasks that are not running. */
 	u64 sum_exec_runtime;
 	u64 exec_start; /* rq->clock_task at the last update of sum_exec_runtime, ns */
 };

@@ -13,7 +13,7 @@ use crate::locks::{Locks, Sharing};
 use crate::mover::usable_cpus;
 use crate::stats::Latencies;
 
-/// Parts of a request. If there are locks, the worker takes its lock anew for each part.
+/// Parts of a request. If there are locks, the worker takes its lock once for each part.
 const PARTS: u32 = 5;
 
 /// The workers, and what they do.

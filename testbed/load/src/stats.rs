@@ -10,7 +10,7 @@ const MAX_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// A distribution of latencies. Its memory does not depend on their number.
+/// A distribution of latencies. Its size in memory does not depend on the number of samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     histogram: Histogram<u64>,

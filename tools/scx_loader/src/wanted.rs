@@ -17,7 +17,7 @@ use crate::supervisor::Request;
 /// The argument `options` of `RunOperation`.
 pub(crate) type Options = HashMap<String, OwnedVariant>;
 
-/// A request of a caller. Nothing in it is checked.
+/// A request of a caller, whose contents have not been checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Start(Choice),
@@ -140,7 +140,8 @@ impl Wanted {
         }
     }
 
-    /// Checks this, and converts it to a request with the current configuration.
+    /// Checks the contents, and converts them to a request for the supervisor, according to the
+    /// current configuration.
     pub(crate) fn request(&self, config: &Config, registry: &Registry) -> Result<Request> {
         match self {
             Self::Start(choice) => Ok(Request::Start(choice.job(config, registry)?)),

@@ -70,7 +70,7 @@ pub(crate) struct Cpu {
     pub node: u32,
     /// Relative capacity, 1 to 1024; 0 for an offline CPU.
     pub capacity: u32,
-    /// Current frequency; `None` if the kernel does not tell it.
+    /// Current frequency; `None` if the kernel does not report it.
     pub freq_khz: Option<u64>,
     /// Time with a task other than the idle task, percent of the interval.
     pub busy_pct: f64,
@@ -105,9 +105,9 @@ pub(crate) struct Group {
     pub busy_pct: f64,
     pub busy_min_pct: f64,
     pub busy_max_pct: f64,
-    /// Tasks that came from a CPU outside, per second.
+    /// Tasks that came from a CPU outside of the group, per second.
     pub migrations_in: f64,
-    /// Tasks that moved between its CPUs, per second.
+    /// Tasks that moved between CPUs of the group, per second.
     pub migrations_within: f64,
     pub switches: f64,
     pub wakeup: Latency,
@@ -119,7 +119,7 @@ pub(crate) struct Task {
     pub pid: u32,
     pub tgid: u32,
     pub comm: String,
-    /// The CPU that the kernel has assigned it to: usually the one that it ran on last.
+    /// The CPU to which the kernel has assigned the task: usually the CPU where it ran last.
     pub cpu: u32,
     /// `running`, `waiting` (runnable), `sleeping`.
     pub state: String,
@@ -158,7 +158,7 @@ pub(crate) struct Dsq {
     pub id: u64,
     /// `local`, `global`, or the id in hexadecimal.
     pub name: String,
-    /// Tasks in it now; `None` if the kernel does not tell it.
+    /// Number of tasks in the queue now; `None` if it is unknown.
     pub depth: Option<u32>,
     /// Insertions per second.
     pub inserts: f64,

@@ -212,10 +212,10 @@ static long drain_one(struct bpf_dynptr *record, void *ctx)
 }
 
 /*
- * is_undrained(), for a CPU that has just released the ring. Another CPU may have found the ring
- * busy, and left the newest decisions to this CPU. The barrier between the release and the read of
- * nr_sent ensures that this CPU sees them. The function is not inlined, because a test checks the
- * order of its memory accesses.
+ * Like is_undrained(), for a CPU that has just released the ring. Another CPU may have found the
+ * ring busy, and left the newest decisions to this CPU. The barrier between the release and the
+ * read of nr_sent ensures that this CPU sees these decisions. The function is not inlined, because
+ * a test checks the order of its memory accesses.
  */
 static __noinline bool is_undrained_after_release(void)
 {

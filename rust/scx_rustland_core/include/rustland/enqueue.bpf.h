@@ -93,9 +93,9 @@ static void enqueue_fallback(struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Let the task's CPU look for the task in reclaim(). ops.enqueue() holds the lock of that CPU's run
- * queue. reclaim() holds it from the reset of the flag to its end, because it moves only tasks of
- * its own CPU. */
+/* Let the task's CPU look for the task in reclaim(). The lock of that CPU's run queue protects the
+ * flag: it is held during ops.enqueue(), and reclaim() does not release it, because reclaim() moves
+ * only tasks of its own CPU. */
 static void note_reclaimable(const struct task_struct *p)
 {
 	struct rl_cpu *state = cpu_state(scx_bpf_task_cpu(p));

@@ -65,7 +65,7 @@ static bool claim_idle(s32 cpu)
 	return clear_cpu(shared.idle, cpu);
 }
 
-/* claim_idle_in(), for the 64 CPUs of one bitmap word. */
+/* Like claim_idle_in(), but only for the 64 CPUs of one bitmap word. */
 static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 {
 	u32 bit, cpu;
@@ -79,8 +79,8 @@ static s32 claim_idle_of_word(u32 word, const struct cpumask *allowed)
 	return -EBUSY;
 }
 
-/* Claim an idle CPU within @allowed, or any idle CPU if @allowed is NULL. Negative if there is
- * none. */
+/* Claim an idle CPU within @allowed, or any idle CPU if @allowed is NULL. Returns a negative number
+ * if there is none. */
 static s32 claim_idle_in(const struct cpumask *allowed)
 {
 	u32 word;

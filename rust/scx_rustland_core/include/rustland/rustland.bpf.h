@@ -49,9 +49,9 @@ char _license[] SEC("license") = "GPL";
 #include "watchdog.bpf.h"
 #include "dispatch.bpf.h"
 
-/* Claim an idle CPU for @p as config.idle_selection says, and return it. Negative if there is none.
+/* Claim an idle CPU for @p by config.idle_selection. Returns a negative errno if there is none.
  * On a sync wakeup the wakee may inherit the waker's slice (inherit_slice()). So SCX_WAKE_SYNC is
- * not passed on to the kernel, which would choose the waker's CPU even if tasks wait for that CPU.
+ * not passed on to the kernel, which might choose the waker's CPU even if tasks wait for that CPU.
  */
 static s32 find_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -375,8 +375,8 @@ int rl_register_policy(void *ctx)
 	return 0;
 }
 
-/* Find an idle CPU for a task, and claim it in the kernel's idle mask. Negative if there is none,
- * or if the task does not exist. The CPU's bit in shared.idle stays set: when the decision is
+/* Find an idle CPU for a task, and claim it in the kernel's idle mask. Returns a negative errno if
+ * there is none, or no such task. The CPU's bit in shared.idle stays set: when the decision is
  * applied, target_of() checks the bit (RL_IF_IDLE), and kick_for() clears it and kicks the CPU. */
 SEC("syscall")
 int rl_find_idle(struct rl_find_idle_args *args)

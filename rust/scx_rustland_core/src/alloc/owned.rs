@@ -14,11 +14,11 @@ use super::{remote, LockedHeap};
 /// blocks are smaller than 32 << 28 bytes, which is more than any arena has.
 pub(super) type Arena = Tlsf<'static, u32, u16, 28, 16>;
 
-/// Access to a heap by its owner. Only one `Owned` exists at a time, because it lives during one
-/// call of the allocator or of `claim`, and its methods call neither.
+/// Access to a heap by its owner. Only one `Owned` exists at a time, because each exists only
+/// during one call of the allocator or of `claim`, and its methods call neither of them.
 pub(super) struct Owned<'a, const SIZE: usize> {
     heap: &'a LockedHeap<SIZE>,
-    /// Only the owner's thread may use this.
+    /// Only the owner's thread may use this value.
     not_send: PhantomData<*const ()>,
 }
 

@@ -32,7 +32,7 @@ impl RemoteFrees {
     ///
     /// # Safety
     ///
-    /// `block` has room for [`MIN`], and nobody uses it until the owner takes it.
+    /// `block` has room for [`MIN`], and no thread accesses it until the owner takes it.
     pub(super) unsafe fn push(&self, block: *mut u8, layout: Layout) {
         // The size fits, because no block is larger than an arena.
         let size = u32::try_from(layout.size()).unwrap_or(u32::MAX);
@@ -81,8 +81,8 @@ impl Iterator for Taken {
 
     fn next(&mut self) -> Option<(*mut u8, Layout)> {
         let block = self.next;
-        // SAFETY: the pointer is null, or `push` has initialized the entry, and nobody has modified
-        // it since.
+        // SAFETY: the pointer is null, or `push` has initialized the entry, which has not been
+        // modified since.
         let freed = unsafe { block.as_ref() }?;
         self.next = freed.next;
         let layout = Layout::from_size_align(freed.size as usize, 1 << freed.align_log2).ok()?;

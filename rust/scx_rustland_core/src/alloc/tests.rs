@@ -394,7 +394,7 @@ fn churn(heap: &'static LockedHeap<SIZE>, others: &[SyncSender<Block<'static>>])
 fn several_threads_free_what_the_owner_allocates() {
     let heap = new_heap();
     thread::scope(|scope| {
-        // The polling thread ends when this is dropped, even if the test panics.
+        // The polling thread ends when `_going_on` is dropped, even if the test panics.
         let (_going_on, ended) = mpsc::channel::<()>();
         let threads = (0..3).map(|_| {
             let (sender, receiver) = mpsc::sync_channel(16);

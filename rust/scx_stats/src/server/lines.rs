@@ -1,6 +1,6 @@
 //! Splits a stream of bytes into lines.
 
-/// Capacity in bytes that an empty buffer keeps.
+/// Maximum capacity in bytes that an empty buffer keeps.
 const KEPT_BYTES: usize = 4096;
 
 /// A line has more bytes than allowed.

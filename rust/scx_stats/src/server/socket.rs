@@ -93,7 +93,7 @@ fn remove_own(path: &Path, id: (u64, u64)) -> io::Result<()> {
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Binds a listening socket to the temporary name. Errors name `path`.
+    /// Binds a listening socket to the temporary name. Errors show `path` instead of this name.
     fn bind(&self, path: &Path, access: Access) -> Result<UnixListener, ServerError> {
         let address = address(&self.0, path)?;
         self.bind_to(&address, access)
@@ -135,7 +135,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// The address of a socket at `name`. Errors name `path`.
+/// The address of a socket at `name`. Errors show `path` instead of `name`.
 fn address(name: &Path, path: &Path) -> Result<SocketAddrUnix, ServerError> {
     SocketAddrUnix::new(name).map_err(|_| ServerError::PathTooLong {
         path: path.to_path_buf(),

@@ -140,7 +140,7 @@ fn error_of(timeout: Duration, serve: impl FnOnce(UnixStream) + Send) -> ClientE
 fn no_answer_in_time() {
     let (hold, held) = std::sync::mpsc::channel::<()>();
     let error = error_of(SHORT, move |mut stream| {
-        // Half an answer does not count.
+        // An incomplete answer does not prevent the timeout.
         stream.write_all(b"{\"errno\"").unwrap();
         drop(hold);
         std::mem::forget(stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A scheduler's BPF side, which is opened, loaded and attached. Each of these phases has its own
-//! type, to enforce the order. All three types dereference to the skeleton, whose type only the
-//! scheduler knows.
+//! type, to enforce the order. All three types are generic over the scheduler's skeleton, and
+//! dereference to it.
 
 mod attached;
 mod loaded;

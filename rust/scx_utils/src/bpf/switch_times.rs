@@ -29,7 +29,7 @@ pub fn share_switch_times(map: &mut OpenMapMut<'_>) -> Result<()> {
     })
 }
 
-/// Whether both have the same name and layout.
+/// Whether the maps have the same name, type, key size, value size and number of entries.
 fn is_same(map: &OpenMapMut<'_>, other: &MapHandle) -> bool {
     map.name() == other.name()
         && map.map_type() == other.map_type()

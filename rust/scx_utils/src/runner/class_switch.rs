@@ -50,9 +50,9 @@ pub(super) fn start(kernel: SchedExt) -> Result<()> {
 }
 
 /// Makes room for [`NR_FDS`] file descriptors. To enlarge the table of a process with several
-/// threads, the kernel waits for an RCU grace period (`expand_fdtable()` in fs/file.c). If the
-/// helper had to wait for it in order to open a file, it could not end the stall that delays the
-/// grace period.
+/// threads, the kernel waits for an RCU grace period (`expand_fdtable()` in fs/file.c). A helper
+/// that has to wait for the grace period to open a file cannot end the stall that delays the grace
+/// period.
 fn grow_fd_table() -> std::io::Result<()> {
     let limit = getrlimit(Resource::Nofile).current;
     let nr = limit.map_or(NR_FDS, |limit| limit.min(NR_FDS));

@@ -20,7 +20,7 @@ use crate::kernel::SchedExt;
 
 /// How often to check whether the kernel has ended the scheduler, if there is nothing else to do.
 const EXIT_POLL: Duration = Duration::from_millis(250);
-/// The interval of this check for a scheduler whose end also wakes the runner
+/// How often to check whether the kernel has ended the scheduler, if its end also wakes the runner
 /// ([`Instance::wake_fd`]).
 const RARE_EXIT_POLL: Duration = Duration::from_secs(1);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The request to end the program, which restarts of the scheduler do not reset.
+//! The request to end the program. It stays in effect when the scheduler is restarted.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,8 +49,8 @@ impl Shutdown {
     }
 
     /// Creates a request that SIGINT, SIGTERM and SIGHUP (the terminal is closed) trigger. From
-    /// here on, these are blocked in this thread and in all threads that it creates, and a
-    /// dedicated thread waits for them: there is no handler, so no system call is interrupted. If
+    /// here on, these signals are blocked in this thread and in all threads that it creates, and a
+    /// dedicated thread waits for them. There is no handler, so no system call is interrupted. If
     /// SIGHUP is ignored, because `nohup` has started the program, it stays ignored. Call this
     /// function before other threads are created.
     ///
@@ -107,8 +107,8 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 /// Waits for the shutdown request, and for a scheduler's file descriptor. It uses epoll, because a
-/// user-space scheduler waits thousands of times a second, and ppoll() would add itself to all wait
-/// queues each time.
+/// user-space scheduler waits thousands of times a second, and ppoll() would add the thread to all
+/// wait queues each time.
 #[derive(Debug)]
 pub(super) struct Waiter {
     epoll: Epoll,

@@ -14,8 +14,8 @@ use crate::kernel::SchedExt;
 use crate::topology::Topology;
 
 /// The start of a generation. `new()` reads the kernel's hotplug count, and `topology()` reads the
-/// CPUs only after that. At the attach, the kernel compares the count, and so detects any CPU
-/// hotplug after it was read.
+/// CPUs only after that. At the attach, the kernel compares this count with its present count, and
+/// so detects any CPU hotplug since `new()`.
 #[derive(Debug)]
 pub struct Start<'a> {
     opts: &'a CommonOpts,

@@ -115,9 +115,9 @@ fn print_line(stats: &impl Display) -> io::Result<()> {
 /// may block this thread.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The statistics of one generation: served, and printed if requested, until this is dropped. Other
-/// threads serve and print them, because the policy thread must not wait for a file system, a
-/// socket or a terminal. Errors are logged, and the scheduler continues.
+/// Serves the statistics of one generation, and prints them if requested, until it is dropped.
+/// Other threads do this work, because the policy thread must not wait for a file system, a socket
+/// or a terminal. Errors are logged, and the scheduler continues.
 #[derive(Debug)]
 pub(super) struct Service {
     trigger: Trigger,

@@ -73,7 +73,7 @@ fn in_order(mut cores: Vec<(Core, Option<Part>)>) -> Vec<Core> {
     cores.into_iter().map(|(core, _)| core).collect()
 }
 
-/// The cores of `members`, which share an LLC and a package and are sorted by id.
+/// Groups `members`, which share an LLC and a package and are sorted by id, into cores.
 fn groups<'a>(members: &[&'a RawCpu]) -> Vec<Vec<&'a RawCpu>> {
     let mut groups: Vec<Vec<&RawCpu>> = Vec::new();
     let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();

@@ -98,7 +98,7 @@ fn read_siblings(topology: &Path, id: usize, online: &Cpumask) -> Option<Cpumask
 
 /// The data or unified caches of levels 2 and 3. The number of a cache's directory does not
 /// determine the level. Only if the file `level` is missing, the directories `index2` and `index3`
-/// are taken for levels 2 and 3, as on machines with separate level 1 caches.
+/// are assumed to be of levels 2 and 3, as on machines with separate level 1 caches.
 fn read_caches(dir: &Path, id: usize, online: &Cpumask) -> [RawCache; 2] {
     let mut caches = [RawCache::default(), RawCache::default()];
     for index in sysfs::numbered(dir, "index", MAX_CACHES) {

@@ -7,11 +7,11 @@ use crate::sysfs_tree::{Place, Tree};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     pub(crate) packages: usize,
-    /// Per package.
+    /// Number of LLCs per package.
     pub(crate) llcs: usize,
-    /// Per LLC.
+    /// Number of cores per LLC.
     pub(crate) cores: usize,
-    /// Per core.
+    /// Number of threads per core.
     pub(crate) threads: usize,
     /// Whether the threads of a core have consecutive ids. Otherwise the first threads of all cores
     /// have the lowest ids, then come all second threads, and so on.

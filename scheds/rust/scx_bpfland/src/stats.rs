@@ -46,9 +46,9 @@ impl Metrics {
     pub(crate) fn new(nr_cpus: u64, counts: &[bpfland_counts]) -> Self {
         let sum = |of: fn(&bpfland_counts) -> u64| counts.iter().map(of).sum::<u64>();
         Self {
-            // Only the sums can be subtracted: if the class of a running task is changed from
-            // another CPU, the stop is counted on that other CPU. The difference may be negative,
-            // because the counters are not read at the same time.
+            // The two counters of a single CPU must not be subtracted: if the class of a running
+            // task is changed from another CPU, that other CPU counts the stop. The difference of
+            // the sums may still be negative, because the counters are not read at the same time.
             nr_running: sum(|of| of.nr_started).saturating_sub(sum(|of| of.nr_stopped)),
             nr_cpus,
             nr_kthread_dispatches: sum(|of| of.nr_kthread_dispatches),

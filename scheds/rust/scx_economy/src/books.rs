@@ -42,7 +42,7 @@ pub(crate) struct Sums {
     pub(crate) balance_ns: i64,
     /// Sum of the banks, the inflows to banks, and the pots of all ledgers.
     pub(crate) bank_ns: i64,
-    /// Sum of all lags, balances, banks and pots, which should be 0.
+    /// Sum of all lags, balances, banks, inflows and pots, which should be 0. Rounded away from 0.
     pub(crate) error_ns: i64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tasks that trade CPU time. The policy is in `bpf/`.
+//! A fair scheduler in which tasks trade CPU time. The policy is in `bpf/`.
 
 mod books;
 mod explain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Fair by virtual time. The policy is `bpf/main.bpf.c`.
+//! A fair scheduler that orders tasks by virtual time. The policy is `bpf/main.bpf.c`.
 
 mod opts;
 mod sched;

@@ -300,7 +300,7 @@ mod tests {
         let history = History::of(&child, &CLOCK, 10 * NS_PER_S);
         assert_eq!(history.vruntime_ns, CLOCK.now_ns);
         assert!(!history.is_interactive);
-        // Its first wakeup is that of a new task.
+        // At its first wakeup, the child still counts as a new task.
         child.nvcsw = 1;
         child.sum_exec_ns = BRIEF_NS;
         assert!(History::of(&child, &CLOCK, 10 * NS_PER_S).is_interactive);
@@ -359,7 +359,7 @@ mod tests {
         task.nvcsw = 1;
         task.sum_exec_ns = BRIEF_NS;
         assert!(is_interactive(&task, NS_PER_S + 1).0);
-        // Also if it first slept for long.
+        // The task is also interactive if its first sleep was long.
         let (first, ctx) = is_interactive(&task, 9 * NS_PER_S);
         assert!(first);
         // Afterwards, the rate of its sleeps counts.

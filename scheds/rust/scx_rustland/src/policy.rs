@@ -79,10 +79,12 @@ impl Rustland {
             clock: Clock {
                 now_ns: VRUNTIME_FIRST_NS,
                 behind_ns: config.slice_ns,
-                // Large enough not to cut off the normal differences due to weights and slices.
+                // At least the virtual time of one slice of a task of weight 1, so that the normal
+                // differences due to weights and slices are not cut off.
                 ahead_ns: config.max_burst_ns().max(turn_ns),
                 // Enough for a new task that has used up to BRIEF_NS to preempt tasks in their
-                // first slice. If slice_ns is less than that, the task does not wait long anyway.
+                // first slice. If slice_ns is less than this sum, the task does not wait long
+                // anyway.
                 first_lag_ns: (BRIEF_NS + 2 * config.slice_min_ns).min(config.slice_ns),
             },
             was_oldest_last: false,

@@ -90,8 +90,8 @@ impl Queue {
         self.remove(pid)
     }
 
-    /// From now on, [`first_urgent`](Self::first_urgent) may not preempt other tasks. It keeps its
-    /// place in the other orders.
+    /// Removes [`first_urgent`](Self::first_urgent) from the tasks that may preempt other tasks.
+    /// The task keeps its place in the other orders.
     pub(crate) fn demote_urgent(&mut self) {
         let first = self.urgent.pop_first();
         if let Some(waiting) = first.and_then(|(_, pid)| self.tasks.get_mut(&pid)) {

@@ -71,7 +71,8 @@ impl Shared {
         |cpu| self.idle_cpus.get(cpu)
     }
 
-    /// The sum of the weights of the runnable tasks of a domain.
+    /// The sum of the weights of the runnable tasks of a domain, except the threads of this
+    /// process.
     fn weight(&self, dom: usize) -> u64 {
         let demand = self.demands.get(dom).unwrap_or(0);
         demand & ((1 << RUSTY_DEMAND_NR_SHIFT) - 1)

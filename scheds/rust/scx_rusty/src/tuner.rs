@@ -4,7 +4,7 @@
 
 use crate::balancer::DomainMask;
 
-/// Utilization from which on all CPUs count as busy. The distance to 1 allows for measurement
+/// Minimum utilization at which all CPUs count as busy. The distance to 1 allows for measurement
 /// errors.
 const SATURATED: f64 = 0.99999;
 

@@ -383,8 +383,8 @@ impl Supervisor {
         }
     }
 
-    /// Restarts the running scheduler with the arguments of `job`. If it does not start, it is
-    /// started again with its previous arguments.
+    /// Restarts the running scheduler with the arguments of `job`. If it does not start with these
+    /// arguments, it is started again with its previous arguments.
     fn follow(&mut self, now: Time, job: Job, out: &mut Vec<Action>) {
         if self.state() != State::Running {
             return;

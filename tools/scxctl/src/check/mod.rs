@@ -103,7 +103,7 @@ impl Finding {
     }
 }
 
-/// The descriptions of schedulers cannot be read.
+/// The finding that the descriptions of the schedulers cannot be read.
 pub(crate) fn no_schedulers(error: &anyhow::Error) -> Finding {
     let cure =
         "install the schedulers, or name the directory of their descriptions by --schedulers";

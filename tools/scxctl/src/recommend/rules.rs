@@ -52,7 +52,7 @@ pub(crate) struct Advice {
     pub(crate) reasons: Vec<String>,
 }
 
-/// For games. The order is based on measurements beside tasks that compute:
+/// For games. The order is based on measurements of frames beside two hogs per CPU:
 /// docs/results/recommend.md.
 const GAMING: &[Choice] = &[
     ("scx_bpfland", Mode::Gaming, BRIEF),

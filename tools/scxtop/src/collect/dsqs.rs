@@ -22,7 +22,7 @@ const SCX_DSQ_LOCAL: u64 = SCX_DSQ_FLAG_BUILTIN | 2;
 const SCX_DSQ_LOCAL_ON: u64 = SCX_DSQ_FLAG_BUILTIN | SCX_DSQ_FLAG_LOCAL_ON;
 
 /// Maximum number of map elements that one system call reads: all of them. In a hash map, a batch
-/// may end before it is full, and libbpf-rs would take such a batch for the last one.
+/// may end before it is full, and libbpf-rs would treat such a batch as the last one.
 const BATCH: u32 = bpf::TOP_DSQS_MAX;
 
 /// Reads the counters of DSQs.

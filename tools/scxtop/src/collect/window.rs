@@ -111,7 +111,7 @@ impl Window {
         u64::try_from(observed.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Begins the window of the next interval. A window that has not ended goes on.
+    /// Begins the window of the next interval. A window that has not ended continues.
     pub(super) fn begin(&mut self, programs: &mut Programs<'_>, interval: Duration) -> Result<()> {
         if self.since.is_none() {
             programs.set_observing(true)?;

@@ -31,7 +31,7 @@ pub(super) struct Flows {
 
 impl Flows {
     /// Finds the wakeups. `gaps` are ranges of indices of records. Before each record of a range,
-    /// other records may have been lost, so no wakeup spans it.
+    /// other records may have been lost, so wakeups that were pending there are forgotten.
     pub(super) fn find(events: &[top_event], gaps: &[RangeInclusive<usize>]) -> Self {
         let mut wakeups = Wakeups::default();
         let mut ends = Vec::new();

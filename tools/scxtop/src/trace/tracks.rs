@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tracks and their events. The ids of tracks follow from what they show, so that the same records
-//! give the same trace.
+//! Tracks and their events. The id of a track is computed from what the track shows, so that the
+//! same records give the same trace.
 
 use super::proto::{
     CounterDescriptor, Data, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent, Value,

@@ -12,8 +12,8 @@ use super::event::{kind, Kind};
 pub(super) struct Woken<K> {
     /// The record WAKING, or FORK of a new task; `None` if there is none.
     pub waker: Option<K>,
-    /// From WAKING, or WAKEUP_NEW of a new task, to SWITCH. If the task was still on its way to
-    /// sleep when it was woken, from its previous SWITCH.
+    /// Time from WAKING, or from WAKEUP_NEW of a new task, to the SWITCH to the wakee. If the wakee
+    /// was still on its way to sleep when it was woken, the time begins when it is switched out.
     pub latency_ns: u64,
 }
 
@@ -71,11 +71,11 @@ impl<K: Copy> Wakeups<K> {
     fn switch(&mut self, event: &top_event) -> Option<Woken<K>> {
         let prev = event.task.pid;
         if event.state == 0 {
-            // If it was woken while it ran, it has not slept.
+            // prev is still runnable. If it was woken while it ran, that wakeup has no latency.
             self.pending.remove(&prev);
         } else if let Some(pending) = self.pending.get_mut(&prev) {
-            // It was woken on its way to sleep. If the wakeup was an earlier one, after which the
-            // task ran on, another wakeup follows before the task runs again, and replaces it.
+            // prev was woken on its way to sleep, or earlier. If it ran on after an earlier wakeup,
+            // another wakeup follows before prev runs again, and replaces `pending`.
             pending.time_ns = event.time_ns;
         }
         let next = event.other.pid;

@@ -74,7 +74,7 @@ impl Window {
     }
 
     /// `nr_lost` records are missing from the reading that was last passed to [`Self::add`]. Before
-    /// it, `from_ns` was the time of the newest record.
+    /// that reading, `from_ns` was the time of the newest record.
     pub(super) fn add_gap(&mut self, from_ns: u64, nr_lost: u64) {
         self.gaps.push_back(Gap {
             from_ns,

@@ -40,7 +40,7 @@ pub(crate) fn sections(snapshot: &Snapshot) -> Vec<Section<'_>> {
 /// Draws a CPU in the given number of columns.
 type Form = fn(&Style, &Cpu, u16) -> Vec<Span<'static>>;
 
-/// What all CPUs have in common.
+/// The properties of the drawing that are the same for all CPUs.
 struct Style {
     theme: Theme,
     width: u16,
@@ -51,7 +51,7 @@ struct Style {
 }
 
 /// Lines for all CPUs, `width` columns wide, in the most detailed of three forms that has at most
-/// `height` lines. If none has, the least detailed form is cut.
+/// `height` lines. If each form has more lines, the least detailed form is cut.
 pub(crate) fn lines(
     sections: &[Section<'_>],
     (width, height): (u16, u16),
@@ -95,7 +95,7 @@ pub(crate) fn lines(
 }
 
 impl Style {
-    /// Width beside the names.
+    /// Width that the names of the sections leave for CPUs.
     fn room(&self) -> u16 {
         let name = u16::try_from(self.name_width + 1).unwrap_or(u16::MAX);
         self.width.saturating_sub(name)

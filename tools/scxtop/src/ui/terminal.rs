@@ -55,8 +55,8 @@ pub(crate) fn check() -> Result<()> {
 
 /// The terminal in raw mode, on its alternate screen.
 ///
-/// ratatui's `Terminal` is never dropped. If the real terminal is gone, its `drop()` would try to
-/// print an error, and panic because printing fails.
+/// ratatui's `Terminal` is never dropped, because its `drop()` panics if the real terminal is gone:
+/// it tries to print an error, and printing fails.
 pub(crate) struct Terminal(ManuallyDrop<ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>>);
 
 impl Terminal {

@@ -76,7 +76,7 @@ impl Theme {
         }
     }
 
-    /// The character of a load bar. Differs for each part, because colours may be missing.
+    /// The character of a part of a load bar. Each part has its own: colours may be missing.
     pub(crate) fn fill(self, part: Part) -> &'static str {
         match (part, self.is_unicode) {
             (Part::Rt, true) => "▒",

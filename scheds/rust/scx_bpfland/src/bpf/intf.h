@@ -9,7 +9,7 @@
 struct bpfland_config {
 	u64 slice_max_ns; /* slice of a task of weight 100 while at most one other task waits */
 	u64 slice_min_ns;
-	u64 lag_ns; /* credit of a task of weight 100 that wakes up rarely */
+	u64 lag_ns; /* maximum credit of a task that wakes up at most 10 times per second */
 	u32 local_pcpu; /* 1: pinned tasks run before all other tasks of their CPU */
 	u32 local_kthreads; /* 1: per-CPU kernel threads run before all other tasks of their CPU */
 	u32 ignores_sync; /* 1: treat sync wakeups like other wakeups */

@@ -99,7 +99,7 @@ static bool is_sticky(const struct task_struct *p, const struct scx_dl_task *t, 
 
 /* Queue the task for its CPU or node, by its deadline. A sticky task is queued like a pinned one.
  * In the local DSQ it would precede all other tasks, and two sticky tasks that wake each other
- * would keep the CPU for ever. */
+ * would keep the CPU forever. */
 static void queue(struct task_struct *p, struct scx_dl_task *t, s32 cpu, u64 enq_flags)
 {
 	u32 node = scx_node_of(cpu);

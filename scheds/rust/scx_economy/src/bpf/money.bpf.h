@@ -56,8 +56,8 @@ static inline void money_note_scarce(u32 node)
 	scarce_until[node % SCX_NODES_MAX] = scx_queue(node)->vtime_now + SCARCE_NS;
 }
 
-/* Whether CPU time of the node is scarce. Otherwise all tasks get the CPU time that they want, and
- * payments would have no effect. */
+/* Whether CPU time of the node is scarce. Otherwise all tasks get the CPU time that they can use,
+ * and payments would have no effect. */
 static __always_inline bool money_is_scarce(u32 node)
 {
 	return time_before(scx_queue(node)->vtime_now, scarce_until[node % SCX_NODES_MAX]);

@@ -96,9 +96,9 @@ static bool may_wait_at(const struct task_struct *p, s32 cpu)
 }
 
 /* Return the CPU in whose domain the task should wait: @cpu if may_wait_at() is true, or if the
- * task may use no active CPU; else an active CPU that the task may use. If no active CPU of its
- * domain may run the task, it would have to wait until a CPU of another domain becomes idle and
- * steals it. Without compaction, or if the task is pinned, return @cpu. */
+ * task may use no active CPU; else an active CPU that the task may use. If no active CPU of the
+ * domain of @cpu may run the task, it would have to wait there until a CPU of another domain
+ * becomes idle and steals it. Without compaction, or if the task is pinned, return @cpu. */
 static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 {
 	const struct cpumask *active;

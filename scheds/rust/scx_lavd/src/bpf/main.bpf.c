@@ -26,7 +26,7 @@
 	u64 queued_at_ns;                                                         \
 	u64 slice_used_ns; /* duration of its last run */                         \
 	u32 wake_freq; /* how often it wakes other tasks, per second, averaged */ \
-	u32 run_freq; /* how often it starts to run, likewise */                  \
+	u32 run_freq; /* how often it starts to run, per second, averaged */      \
 	s32 waker_pid; /* 0: an interrupt, or unknown */                          \
 	s32 prev_cpu;                                                             \
 	s32 suggested_cpu; /* by ops.select_cpu(); -1: it was not called */       \
@@ -35,7 +35,7 @@
 	u16 of_waker; /* criticality of the waker */                              \
 	u16 of_wakee; /* largest criticality of its wakees since last update */   \
 	u16 boost; /* LAVD_BOOST_* of its wakeup */                               \
-	bool holds_lock; /* probably (futex.bpf.h) */                             \
+	bool holds_lock; /* it probably holds a lock (futex.bpf.h) */             \
 	bool needs_lock_boost; /* it was preempted, or its slice expired, while it held a lock */
 
 #include <scx/context.bpf.h>
@@ -130,8 +130,8 @@ s32 BPF_STRUCT_OPS(lavd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
-/* Run the task on an idle CPU of @active, or on any idle CPU if @active is NULL, as it is for a
- * pinned task. Returns false if no idle CPU that the task may use was found.
+/* Run the task on an idle CPU of @active or, if @active is NULL, as it is for a pinned task, on any
+ * idle CPU that the task may use. Returns false if no such CPU was found.
  * There is no search if ops.select_cpu() has already searched, unless the task should move to a
  * better CPU (scx_should_move()). */
 static bool run_on_idle(struct task_struct *p, struct scx_dl_task *t, const struct cpumask *active,

@@ -15,9 +15,9 @@ SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 /* State of a CPU and of the task that runs there, and sums and extrema over the tasks that started
  * to run there since the last round. */
 struct lavd_cpu {
-	u64 refilled_at_ns; /* last call of slice_ns() for a task on this CPU */
+	u64 refilled_at_ns; /* time of the last call of slice_ns() for a task on this CPU */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */
-	bool is_active; /* compact.bpf.h */
+	bool is_active; /* the CPU is active (compact.bpf.h) */
 	bool holds_lock; /* the task is a lock holder (futex.bpf.h) */
 	u32 nr; /* number of tasks that started to run */
 	u32 max_lat_cri;

@@ -92,7 +92,7 @@ pub(crate) struct Cluster<'a> {
     /// The mean load per CPU of the machine.
     mean: f64,
     migrations: Vec<Migration>,
-    /// How many tasks [`Self::transfer`] looked at.
+    /// How often [`Self::transfer`] examined a task. It may examine a task several times.
     #[cfg(test)]
     pub(crate) nr_looks: usize,
 }

@@ -26,7 +26,7 @@ impl DomainMask {
         self.0
     }
 
-    /// Adds a domain. Indexes from [`DOMAINS_MAX`] on are ignored.
+    /// Adds a domain. Indexes of [`DOMAINS_MAX`] and above are ignored.
     pub(crate) fn insert(&mut self, domain: usize) {
         if let Some(word) = self.0.get_mut(domain / WORD_BITS) {
             *word |= 1 << (domain % WORD_BITS);

@@ -28,7 +28,8 @@ pub(crate) const DOMAINS_MAX: usize = 256;
 /// The load of a task that is always runnable, if it is of nice 0 or if weights are ignored.
 const LOAD_BUSY: f64 = 100.0;
 
-/// The limits of a pass, which depend on the cost of its migrations. All numbers are fractions.
+/// The limits of a pass, which depend on the cost of its migrations. All numbers are fractions. A
+/// very small load that results from `transfer` or `push_max` is raised to `Share::transfer_min`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
     /// Tolerated deviation of a group (a node or a domain) from its share.

@@ -41,7 +41,7 @@ impl SortedTasks {
 
 /// An iteration over tasks that starts at the wanted load and continues to lighter tasks and, after
 /// [`Walk::and_heavier`], to heavier tasks. Tasks with loads closest to the wanted load come first,
-/// apart from the exception of [`Goal::prefers`]. No task is visited twice.
+/// with the exception described at [`Goal::prefers`]. No task is visited twice.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// The places before this one are not visited yet.

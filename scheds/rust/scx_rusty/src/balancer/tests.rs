@@ -318,8 +318,8 @@ fn idle_tasks_stay() {
     assert_eq!(moves(&snapshot(&[&[1, 1]], &loads)).len(), 1);
 }
 
-/// Counts the examined tasks instead of measuring the time, which depends on what else the machine
-/// does.
+/// Counts how often tasks are examined instead of measuring the time, which depends on the load of
+/// the test machine.
 #[test]
 fn few_tasks_are_looked_at() {
     for nr_tasks in [1_000, 10_000, 100_000] {

@@ -135,8 +135,8 @@ pub(crate) fn split(snapshot: &Snapshot, state: &State, body: Rect) -> (Rect, Re
     }
     let mut height = body.height - below;
     if matches!(state.view, View::Dsqs | View::Topology) {
-        // Make the table no higher than its rows. In these views, their number hardly changes, so
-        // the part below the table does not jump.
+        // Make the table no higher than its rows. In these views, the number of rows hardly
+        // changes, so the part below the table does not jump.
         let rows = u16::try_from(total(snapshot, state.view)).unwrap_or(u16::MAX);
         height = height.min(rows.saturating_add(2));
     }

@@ -13,8 +13,8 @@ use super::super::table::{self, number, text, Column, Order};
 use super::super::theme::{Part, Theme};
 use crate::model::{Snapshot, Task};
 
-/// The kernel's `prio` of a task with nice 0, and with nice -20. For a task with a `prio` below
-/// both, no nice value is shown.
+/// The kernel's `prio` of a task with nice 0, and with nice -20. Lower values are those of
+/// real-time and deadline tasks, for which no nice value is shown.
 const PRIO_NICE_0: i32 = 120;
 const PRIO_FAIR_MIN: i32 = 100;
 
