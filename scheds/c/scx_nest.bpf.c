@@ -326,6 +326,7 @@ s32 BPF_STRUCT_OPS(nest_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	if (cpu == prev_cpu)
 		tctx->attached_to = cpu + 1;
 	note_busy(cpu);
+	scx_fair_bypass(&queue, p);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, SCX_ENQ_IMMED);
 	return cpu;
 }
@@ -334,6 +335,7 @@ void BPF_STRUCT_OPS(nest_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
 	if (scx_task_is_percpu_kthread(p)) {
+		scx_fair_bypass(&queue, p);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, queue.slice_ns, enq_flags);
 		return;
 	}
@@ -358,11 +360,6 @@ void BPF_STRUCT_OPS(nest_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 /* ---- accounting and life cycle ------------------------------------------- */
-
-void BPF_STRUCT_OPS(nest_runnable, struct task_struct *p, u64 enq_flags)
-{
-	scx_fair_runnable(&queue, p);
-}
 
 void BPF_STRUCT_OPS(nest_quiescent, struct task_struct *p, u64 deq_flags)
 {
@@ -445,7 +442,6 @@ SCX_OPS(nest_ops) = {
 	.select_cpu = (void *)nest_select_cpu,
 	.enqueue = (void *)nest_enqueue,
 	.dispatch = (void *)nest_dispatch,
-	.runnable = (void *)nest_runnable,
 	.quiescent = (void *)nest_quiescent,
 	.running = (void *)nest_running,
 	.enable = (void *)nest_enable,

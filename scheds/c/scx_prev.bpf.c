@@ -41,6 +41,7 @@ s32 BPF_STRUCT_OPS(prev_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 		}
 		scx_count(stats, idle_cpu);
 	}
+	scx_fair_bypass(&queue, p);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, SCX_ENQ_IMMED);
 	return cpu;
 }
@@ -50,6 +51,7 @@ void BPF_STRUCT_OPS(prev_enqueue, struct task_struct *p, u64 enq_flags)
 	/* Per-CPU kernel threads bypass the shared queue, because other tasks depend on them. */
 	if (scx_task_is_percpu_kthread(p)) {
 		scx_count(stats, local);
+		scx_fair_bypass(&queue, p);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 		return;
 	}
@@ -61,11 +63,6 @@ void BPF_STRUCT_OPS(prev_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(prev_dispatch, s32 cpu, struct task_struct *prev)
 {
 	scx_fair_dispatch(&queue, cpu, prev);
-}
-
-void BPF_STRUCT_OPS(prev_runnable, struct task_struct *p, u64 enq_flags)
-{
-	scx_fair_runnable(&queue, p);
 }
 
 void BPF_STRUCT_OPS(prev_quiescent, struct task_struct *p, u64 deq_flags)
@@ -104,7 +101,6 @@ SCX_OPS(prev_ops) = {
 	.select_cpu = (void *)prev_select_cpu,
 	.enqueue = (void *)prev_enqueue,
 	.dispatch = (void *)prev_dispatch,
-	.runnable = (void *)prev_runnable,
 	.quiescent = (void *)prev_quiescent,
 	.enable = (void *)prev_enable,
 	.init_task = (void *)prev_init_task,

@@ -49,6 +49,8 @@ static struct scx_cgroup_task *cgroup_task(struct task_struct *p)
 static void insert_local(struct task_struct *p, u64 enq_flags)
 {
 	scx_count(stats, local);
+	if (!fifo_sched && !use_cgroups)
+		scx_fair_bypass(&queue, p);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, enq_flags);
 }
 
@@ -112,13 +114,11 @@ void BPF_STRUCT_OPS(simple_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct scx_cgroup_task *t = cgroup_task(p);
 
-	if (t) {
-		scx_vclock_advance(SHARED_DSQ);
-		scx_cgroup_task_runnable(p, t);
-		scx_cgroup_task_place(p, t, SHARED_DSQ, false);
-	} else {
-		scx_fair_runnable(&queue, p);
-	}
+	if (!t)
+		return;
+	scx_vclock_advance(SHARED_DSQ);
+	scx_cgroup_task_runnable(p, t);
+	scx_cgroup_task_place(p, t, SHARED_DSQ, false);
 }
 
 void BPF_STRUCT_OPS(simple_quiescent, struct task_struct *p, u64 deq_flags)
@@ -209,10 +209,10 @@ SCX_OPS(simple_ops) = {
 	.select_cpu = (void *)simple_select_cpu,
 	.enqueue = (void *)simple_enqueue,
 	.dispatch = (void *)simple_dispatch,
-	/* User space clears these two with --fifo. */
-	.runnable = (void *)simple_runnable,
+	/* User space clears this one with --fifo. */
 	.quiescent = (void *)simple_quiescent,
-	/* Without --cgroups, user space clears these two, and the cgroup callbacks. */
+	/* Without --cgroups, user space clears these three, and the cgroup callbacks. */
+	.runnable = (void *)simple_runnable,
 	.running = (void *)simple_running,
 	.stopping = (void *)simple_stopping,
 	.enable = (void *)simple_enable,

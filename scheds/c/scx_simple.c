@@ -45,13 +45,12 @@ static void configure(void *skel)
 		/* Shrink the unused map, which saves 4 MB. */
 		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
 		/* The kernel would call these callbacks on each context switch. */
+		simple->struct_ops.simple_ops->runnable = NULL;
 		simple->struct_ops.simple_ops->running = NULL;
 		simple->struct_ops.simple_ops->stopping = NULL;
 	}
-	if (fifo_sched) {
-		simple->struct_ops.simple_ops->runnable = NULL;
+	if (fifo_sched)
 		simple->struct_ops.simple_ops->quiescent = NULL;
-	}
 }
 
 static void read_stats(void *skel, void *stats)

@@ -3,13 +3,14 @@
  * A queue that shares CPUs by weight: a DSQ ordered by virtual time (vtime.h), and the accounting
  * of the virtual times of the queue and of each task.
  *
- * A scheduler calls scx_fair_NAME() from its callback NAME: runnable, quiescent, enable, init_task.
- * From ops.init() it calls scx_fair_init() for each queue. In ops.enqueue() it inserts a task with
- * scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch().
+ * A scheduler calls scx_fair_NAME() from its callback NAME: quiescent, enable, init_task. From
+ * ops.init() it calls scx_fair_init() for each queue. In ops.enqueue() it inserts a task with
+ * scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch(). If ops.select_cpu() or
+ * ops.enqueue() inserts a task into a local DSQ instead, it calls scx_fair_bypass().
  *
- * A task is charged for its CPU time when it is queued again or wakes up, not when it stops. So
- * ops.running() and ops.stopping() are not needed, which saves two of the seven callbacks of a
- * context switch.
+ * A task is charged for its CPU time, and counted as runnable, when it is inserted. So
+ * ops.runnable(), ops.running() and ops.stopping() are not needed, which saves three of the seven
+ * callbacks of a context switch.
  */
 #ifndef __SCX_FAIR_BPF_H
 #define __SCX_FAIR_BPF_H
@@ -44,7 +45,8 @@ struct scx_fair_queue {
 struct scx_fair_task {
 	u64 charged_ns; /* CPU time for which the task has been charged */
 	bool is_known; /* charged_ns is valid */
-	u32 runnable_weight; /* what it last added to the demand of the queue; 0: nothing yet */
+	bool is_runnable; /* counted in the demand of the queue */
+	u32 runnable_weight; /* its weight when it was last counted; 0: never */
 };
 
 struct {
@@ -90,8 +92,8 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 }
 
 /* Return the virtual time of a task, including the CPU time for which it has not been charged. If
- * the weight of the task changes, the kernel calls ops.runnable() with the new weight. The CPU time
- * until then counts at the old weight. */
+ * the weight of the task changes, the kernel calls ops.quiescent() and ops.enqueue(), and the task
+ * is counted with its new weight. The CPU time until then counts at the old weight. */
 static inline u64 scx_fair_vtime(const struct task_struct *p, const struct scx_fair_task *task)
 {
 	u64 ran_ns;
@@ -113,29 +115,49 @@ static inline void scx_fair_note_charged(const struct task_struct *p, struct scx
 	task->is_known = true;
 }
 
-/* Charge a task that is not running for its CPU time. The remaining slice is not a measure of that
- * time, because a yield sets the slice to 0. */
-static inline void scx_fair_charge(struct task_struct *p)
+/* Return what a runnable task of this weight adds to the demand of its queue. */
+static inline u64 scx_fair_demand_of_one(u32 weight)
+{
+	return (1ULL << SCX_FAIR_NR_SHIFT) + weight;
+}
+
+/* Charge a task that is not running for its CPU time, and count it as runnable. Returns its virtual
+ * time, which the caller has to store. If the weight of the task changes later, the demand of the
+ * queue keeps the old weight until the task is counted again. The remaining slice is not a measure
+ * of the CPU time, because a yield sets the slice to 0. */
+static inline u64 scx_fair_charge(struct scx_fair_queue *queue, struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);
+	u64 vtime = scx_fair_vtime(p, task);
 
-	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime(p, task));
+	if (!task)
+		return vtime;
 	scx_fair_note_charged(p, task);
+	if (task->is_runnable)
+		return vtime;
+	task->is_runnable = true;
+	task->runnable_weight = p->scx.weight;
+	__sync_fetch_and_add(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
+	/* After a long sleep the task may catch up on one slice at most. */
+	return scx_vtime_limit_credit(vtime, queue->vtime_now, queue->slice_ns);
 }
 
 /* Insert a task into the queue, ordered by its virtual time. The lead of a task that has had more
- * CPU time than its share is bounded, so that the task does not wait too long. A wakee has already
- * been charged by scx_fair_runnable(). */
-static inline void scx_fair_insert(const struct scx_fair_queue *queue, struct task_struct *p,
+ * CPU time than its share is bounded, so that the task does not wait too long. */
+static inline void scx_fair_insert(struct scx_fair_queue *queue, struct task_struct *p,
 				   u64 enq_flags)
 {
-	u64 max_ahead_ns = scx_vtime_max_ahead(SCX_FAIR_MAX_WAIT_NS / 2, scx_fair_weight(queue));
-	u64 vtime;
+	u64 vtime = scx_fair_charge(queue, p), max_ahead_ns;
 
-	if (!(enq_flags & SCX_ENQ_WAKEUP))
-		scx_fair_charge(p);
-	vtime = scx_vtime_limit_debt(p->scx.dsq_vtime, queue->vtime_now, max_ahead_ns);
+	max_ahead_ns = scx_vtime_max_ahead(SCX_FAIR_MAX_WAIT_NS / 2, scx_fair_weight(queue));
+	vtime = scx_vtime_limit_debt(vtime, queue->vtime_now, max_ahead_ns);
 	scx_bpf_dsq_insert_vtime(p, queue->dsq_id, scx_fair_slice_ns(queue), vtime, enq_flags);
+}
+
+/* Account a task that is inserted into a local DSQ instead of the queue. */
+static inline void scx_fair_bypass(struct scx_fair_queue *queue, struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, scx_fair_charge(queue, p));
 }
 
 /* Whether @vtime precedes all queued tasks that may run on @cpu; false if there are none. */
@@ -189,35 +211,14 @@ static inline bool scx_fair_dispatch(struct scx_fair_queue *queue, s32 cpu,
 	return true;
 }
 
-/* Return what a runnable task of this weight adds to the demand of its queue. */
-static inline u64 scx_fair_demand_of_one(u32 weight)
-{
-	return (1ULL << SCX_FAIR_NR_SHIFT) + weight;
-}
-
-/* Charge the task for its last run, and count it as runnable. If its weight changes later, the
- * demand of the queue keeps the old weight until the next call. */
-static inline void scx_fair_runnable(struct scx_fair_queue *queue, struct task_struct *p)
-{
-	struct scx_fair_task *task = scx_fair_task(p);
-	u64 vtime = scx_fair_vtime(p, task);
-
-	/* After a long sleep the task may catch up on one slice at most. */
-	vtime = scx_vtime_limit_credit(vtime, queue->vtime_now, queue->slice_ns);
-	scx_bpf_task_set_dsq_vtime(p, vtime);
-	if (!task)
-		return;
-	scx_fair_note_charged(p, task);
-	task->runnable_weight = p->scx.weight;
-	__sync_fetch_and_add(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
-}
-
 static inline void scx_fair_quiescent(struct scx_fair_queue *queue, struct task_struct *p)
 {
-	const struct scx_fair_task *task = scx_fair_task(p);
+	struct scx_fair_task *task = scx_fair_task(p);
 
-	if (task && task->runnable_weight)
-		__sync_fetch_and_sub(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
+	if (!task || !task->is_runnable)
+		return;
+	task->is_runnable = false;
+	__sync_fetch_and_sub(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
 }
 
 /* CPU time that the task has used in another scheduling class is not charged. */
