@@ -78,3 +78,46 @@ def test_pinned_task_gets_its_share_beside_tasks_of_other_cpus(
     print(cpu_s)
     # Each of the three hogs on CPUs 2 and 3 is entitled to 2 s: two CPUs for 3 s, divided by 3.
     assert cpu_s[2][0] > 1.65
+
+
+#: Changes the nice values of three running hogs, which are alone on their CPUs, and prints the debug
+#: dump of the scheduler about two slices later.
+RENICE = f"""
+SCHEDULER >/dev/null & scheduler=$!
+until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
+{scx_load("--hogs 3 --seconds 2")} >/dev/null & load=$!
+echo 1 >/sys/kernel/tracing/events/sched_ext/sched_ext_dump/enable
+sleep 0.3
+for task in /proc/$load/task/*; do
+    grep -q hog $task/comm && renice -n 5 ${{task##*/}}
+done
+sleep 0.04
+echo D >/proc/sysrq-trigger
+sleep 0.1
+cat /sys/kernel/tracing/trace
+wait $load
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        "scx_bpfland",
+        "scx_economy",
+        "scx_flash",
+        "scx_lavd",
+        "scx_prev",
+        "scx_rusty",
+        "scx_simple",
+    ],
+)
+def test_weights_of_running_tasks_may_change(replayed: Replayed, scheduler: str) -> None:
+    """The sum of the weights of all runnable tasks has the new weight of each hog, although the
+    kernel does not enqueue a running task when its nice value changes."""
+    printed = replayed(RENICE.replace("SCHEDULER", scheduler))
+    weights = [int(sum_) for sum_ in re.findall(r"(?:runnable_|, )weight[ =](\d+)", printed)]
+    print(weights)
+    # A hog has a weight of 33. Any other task that is runnable meanwhile has a weight of 100.
+    assert sum(weights) % 100 == 99

@@ -175,16 +175,28 @@ static inline bool scx_fair_precedes(const struct scx_fair_queue *queue, s32 cpu
 	return ahead;
 }
 
+/* If the nice value or the affinity of a running task changes, the kernel calls ops.quiescent(),
+ * but not ops.enqueue(). In ops.dispatch(), count prev again if this has happened. */
+static inline void scx_fair_recount(struct scx_fair_queue *queue, struct task_struct *prev)
+{
+	const struct scx_fair_task *task = scx_fair_task(prev);
+
+	if (task && !task->is_runnable)
+		scx_fair_bypass(queue, prev);
+}
+
 /*
  * Whether @prev, whose slice has expired, still precedes all queued tasks that may run on @cpu.
  * This has to be checked, because the kernel calls ops.dispatch() before it enqueues @prev again.
  * Without the check, two tasks on a CPU would take turns, whatever their weights.
  */
-static inline bool scx_fair_prev_is_first(const struct scx_fair_queue *queue, s32 cpu,
+static inline bool scx_fair_prev_is_first(struct scx_fair_queue *queue, s32 cpu,
 					  struct task_struct *prev)
 {
-	return prev && prev->scx.flags & SCX_TASK_QUEUED &&
-	       scx_fair_precedes(queue, cpu, scx_fair_vtime(prev, scx_fair_task(prev)));
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED))
+		return false;
+	scx_fair_recount(queue, prev);
+	return scx_fair_precedes(queue, cpu, scx_fair_vtime(prev, scx_fair_task(prev)));
 }
 
 /* Advance the virtual time of the queue to the virtual time of its first task. Running tasks do not

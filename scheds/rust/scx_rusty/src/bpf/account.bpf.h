@@ -10,20 +10,27 @@
 #ifndef __RUSTY_ACCOUNT_BPF_H
 #define __RUSTY_ACCOUNT_BPF_H
 
-/* Charge the CPU time that a task has used since the last call. If it had waited in a queue before
- * it ran, the virtual time of the domain first advances to its virtual time. A task that did not
- * wait may be far ahead of the queued tasks, so it does not advance the virtual time. The update
- * need not be atomic: the next one makes up for a lost one. Returns whether the task has run. */
-static bool charge(const struct task_struct *p, struct rusty_task *t)
+/* Advance the virtual time of the domain to the virtual time of a task that runs or has run, if it
+ * had waited in a queue before. A task that did not wait may be far ahead of the queued tasks, so
+ * it does not advance the virtual time. The update need not be atomic: the next one makes up for a
+ * lost one. */
+static void advance_dom(struct rusty_task *t)
 {
-	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
 	struct rusty_dom *dom = dom_state(t->dom);
 
-	if (!ran_ns)
-		return false;
 	if (t->has_waited)
 		dom->vtime_now = time_max(dom->vtime_now, t->vtime);
 	t->has_waited = false;
+}
+
+/* Charge the CPU time that a task has used since the last call. Returns whether it has run. */
+static bool charge(const struct task_struct *p, struct rusty_task *t)
+{
+	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
+
+	if (!ran_ns)
+		return false;
+	advance_dom(t);
 	t->sum_exec_ns += ran_ns;
 	t->runtime_ns += ran_ns;
 	t->vtime += cost(p, t, ran_ns);
@@ -89,6 +96,16 @@ static void account_enqueue(struct task_struct *p, struct rusty_task *t, u64 enq
 	become_runnable(p, t, is_wakeup);
 	if (!is_wakeup && p->se.sum_exec_runtime)
 		t->our_cpu = -1;
+}
+
+/* In ops.dispatch(): charge prev. If the nice value or the affinity of a running task changes, the
+ * kernel calls ops.quiescent(), but not ops.enqueue(). So note that prev is runnable. */
+static void account_prev(struct task_struct *prev, struct rusty_task *t)
+{
+	if (t->is_runnable)
+		charge(prev, t);
+	else
+		become_runnable(prev, t, false);
 }
 
 /* Note that a task sleeps, if @sleeps, or is dequeued for another reason. */

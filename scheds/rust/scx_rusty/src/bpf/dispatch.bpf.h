@@ -27,6 +27,28 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 	return scx_precedes(t->vtime + request_ns(prev, t), cpu, DOM_DSQ | dom);
 }
 
+/* Advance the virtual time of a domain as if the first task of its queue that may run on @cpu had
+ * run, without waiting for the tick. Otherwise, a task that note_alone() lets continue at this time
+ * would be forgiven too much. A global function, which is verified only once. */
+__noinline int advance_to_first(u32 dom, s32 cpu)
+{
+	struct rusty_task *t;
+	struct task_struct *p;
+	u32 nr = 0;
+
+	bpf_for_each(scx_dsq, p, DOM_DSQ | dom, 0) {
+		if (nr++ >= SCX_FIRST_MAX)
+			break;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		t = task_state(p);
+		if (t)
+			advance_dom(t);
+		break;
+	}
+	return 0;
+}
+
 /* Clear the credit of a task that continues because no other task waits, and limit its debt to the
  * cost of one slice: while the task is alone, it takes no CPU time from other tasks. The virtual
  * time of the domain does not follow the task. If it did, a task of small weight would soon be far
@@ -145,7 +167,7 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 	if (dom >= config.nr_doms)
 		return;
 	if (t)
-		charge(prev, t);
+		account_prev(prev, t);
 	if (rescue(cpu, dom))
 		return;
 	if (t && prev_is_first(cpu, dom, prev, t)) {
@@ -153,6 +175,8 @@ static void dispatch(s32 cpu, struct task_struct *prev)
 		scx_bpf_task_set_slice(prev, slice_ns(dom, t));
 		return;
 	}
+	if (has_prev && !config.fifo_sched)
+		advance_to_first(dom, cpu);
 	if (scx_dispatch_first(cpu, DOM_DSQ | dom)) {
 		count(dsq_dispatch);
 		note_served(dom);

@@ -105,6 +105,16 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 		account_dequeue(t, deq_flags & SCX_DEQ_SLEEP);
 }
 
+/* Without this callback, the virtual time of the domain would advance only at the end of a slice.
+ * Tasks that note_alone() lets continue would get more than their shares meanwhile. */
+void BPF_STRUCT_OPS(rusty_tick, struct task_struct *p)
+{
+	struct rusty_task *t = task_state(p);
+
+	if (t)
+		advance_dom(t);
+}
+
 /* Used only with --perf. */
 void BPF_STRUCT_OPS(rusty_running, struct task_struct *p)
 {
@@ -282,6 +292,7 @@ SCX_OPS(rusty_ops) = {
 	.enqueue = (void *)rusty_enqueue,
 	.dispatch = (void *)rusty_dispatch,
 	.quiescent = (void *)rusty_quiescent,
+	.tick = (void *)rusty_tick,
 	/* User space clears these two if they are not needed. */
 	.running = (void *)rusty_running,
 	.stopping = (void *)rusty_stopping,
