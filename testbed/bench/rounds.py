@@ -90,11 +90,13 @@ def run(plan: Plan, jobs: int | None = None, program: str = "bench") -> Results:
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 _take(done, results, meter)
-        except KeyboardInterrupt:
-            results.is_interrupted = True
+        except BaseException as error:
             stop.set()
             for future in pending:
                 future.cancel()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            results.is_interrupted = True
             progress.warn(
                 f"{program}: interrupted after {len(results.rounds)} of {len(rounds)} rounds"
             )

@@ -138,7 +138,7 @@ class _Soak:
                     verdict.faults.append(f"it ended with status {status}: {self._said()}")
             except TimeoutError:
                 verdict.faults.append("SIGINT does not end it")
-        if not self._wait(lambda: self._state() == "disabled"):
+        if not _wait(lambda: self._state() == "disabled"):
             verdict.faults.append("the kernel does not unload it")
         is_lenient = kernels.matches(self.setup.kernel.release, health.FAIR_SERVER_SERIES)
         allowed = [health.FAIR_SERVER_WARNING] if is_lenient else []
@@ -167,9 +167,15 @@ class _Soak:
         return " ".join(self.process.stderr().strip().splitlines()[-3:])
 
     def _wait(self, condition: Callable[[], bool]) -> bool:
-        deadline_s = time.monotonic() + _TIMEOUT_S
-        while not condition():
-            if time.monotonic() > deadline_s or not self.process.running():
-                return condition()
-            time.sleep(0.2)
-        return True
+        return _wait(condition, lambda: not self.process.running())
+
+
+def _wait(condition: Callable[[], bool], has_ended: Callable[[], bool] = lambda: False) -> bool:
+    """Wait until the condition is true, but not after `has_ended()` is true, and at most for the
+    timeout. Returns whether it is true."""
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while not condition():
+        if time.monotonic() > deadline_s or has_ended():
+            return condition()
+        time.sleep(0.2)
+    return True

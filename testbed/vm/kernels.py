@@ -102,8 +102,9 @@ def matches(release: str, wanted: str) -> bool:
 
 def from_path(path: Path) -> Kernel:
     """The kernel image at `path`. Raises KernelError."""
+    path = path.absolute()
     try:
-        return Kernel(path.absolute(), bzimage.release(path), str(path.parent))
+        return Kernel(path, bzimage.release(path), str(path.parent))
     except bzimage.ImageError as error:
         raise KernelError(str(error)) from error
 

@@ -4,6 +4,7 @@ the command line."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -330,6 +331,21 @@ def test_interrupt_ends_running_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     found = rounds.run(plan(EEVDF, seeds=50))
     assert found.is_interrupted
     assert 1 <= len(found.rounds) < 50
+
+
+def test_unexpected_error_cancels_the_other_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def measured(
+        _place: Place, _subject: Subject, _workload: object, seed: int, *_: object
+    ) -> Values:
+        begun.append(seed)
+        raise OSError(errno.ENOSPC, "no space left")
+
+    measuring(monkeypatch, measured)
+    with pytest.raises(OSError, match="no space left"):
+        rounds.run(plan(EEVDF, seeds=500))
+    assert len(begun) < 500
 
 
 def test_medians_and_ratios() -> None:

@@ -62,13 +62,10 @@ class FakeGuest:
         self.states, self.rss_kib, self.fault_counts, self.log = states, rss_kib, faults, log
 
     def spawn(self, *_: object) -> SimpleNamespace:
-        return SimpleNamespace(
-            pid=7,
-            running=lambda: True,
-            stderr=lambda: "it said\nthis",
-            signal=lambda _: None,
-            wait=lambda _: 0,
-        )
+        process = SimpleNamespace(pid=7, stderr=lambda: "it said\nthis", wait=lambda _: 0)
+        process.running = lambda: True
+        process.signal = lambda _: setattr(process, "running", lambda: False)
+        return process
 
     def run(self, *_: object, **__: object) -> SimpleNamespace:
         result = SimpleNamespace(stdout="", timed_out=False)
@@ -104,6 +101,11 @@ def test_healthy_scheduler_passes(tmp_path: Path) -> None:
     verdict = judged(tmp_path, ["enabled", "disabled"], [30_000, 30_100], [5, 5])
     assert verdict.faults == []
     assert (verdict.page_faults, verdict.memory_kib) == (0, (30_000, 30_100))
+
+
+def test_kernel_may_unload_after_the_end_of_the_process(tmp_path: Path) -> None:
+    states = ["enabled", "disabling", "disabling", "disabling", "disabled"]
+    assert judged(tmp_path, states, [30_000, 30_000], [5, 5]).faults == []
 
 
 def test_output_of_a_scheduler_that_failed_to_load_is_kept(

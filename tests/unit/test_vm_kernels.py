@@ -79,13 +79,14 @@ def test_release_of_an_image(tmp_path: Path) -> None:
 
 
 def test_commands_name_kernels_that_are_found_again(
-    images: Callable[..., None], tmp_path: Path
+    images: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images("6.12.107", cached=True)
     images("6.17.2-mine")
     image = tmp_path / "anything"
     image.write_bytes(bzimage_of("6.12.107"))
-    for wanted in (str(image), "6.12", "6.17"):
+    monkeypatch.chdir(tmp_path)
+    for wanted in (str(image), "./anything", "6.12", "6.17"):
         kernel = kernels.resolve(wanted)
         assert kernels.resolve(kernel.wanted) == kernel
     assert kernels.resolve("6.12").wanted == "6.12.107"

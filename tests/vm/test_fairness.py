@@ -80,8 +80,8 @@ def test_pinned_task_gets_its_share_beside_tasks_of_other_cpus(
     assert cpu_s[2][0] > 1.65
 
 
-#: Changes the nice values of three running hogs, which are alone on their CPUs, and prints the debug
-#: dump of the scheduler about two slices later.
+#: Changes the nice values of three running hogs, which are alone on their CPUs, and prints the
+#: debug dump of the scheduler about two slices later.
 RENICE = f"""
 SCHEDULER >/dev/null & scheduler=$!
 until [ "$(cat /sys/kernel/sched_ext/state)" = enabled ]; do sleep 0.1; done
