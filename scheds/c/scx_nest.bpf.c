@@ -371,6 +371,11 @@ void BPF_STRUCT_OPS(nest_running, struct task_struct *p)
 	note_busy(scx_bpf_task_cpu(p));
 }
 
+void BPF_STRUCT_OPS(nest_set_weight, struct task_struct *p, u32 weight)
+{
+	scx_fair_set_weight(p);
+}
+
 void BPF_STRUCT_OPS(nest_enable, struct task_struct *p)
 {
 	scx_fair_enable(&queue, p);
@@ -444,6 +449,7 @@ SCX_OPS(nest_ops) = {
 	.dispatch = (void *)nest_dispatch,
 	.quiescent = (void *)nest_quiescent,
 	.running = (void *)nest_running,
+	.set_weight = (void *)nest_set_weight,
 	.enable = (void *)nest_enable,
 	.init_task = (void *)nest_init_task,
 	.init = (void *)nest_init,

@@ -70,6 +70,11 @@ void BPF_STRUCT_OPS(prev_quiescent, struct task_struct *p, u64 deq_flags)
 	scx_fair_quiescent(&queue, p);
 }
 
+void BPF_STRUCT_OPS(prev_set_weight, struct task_struct *p, u32 weight)
+{
+	scx_fair_set_weight(p);
+}
+
 void BPF_STRUCT_OPS(prev_enable, struct task_struct *p)
 {
 	scx_fair_enable(&queue, p);
@@ -102,6 +107,7 @@ SCX_OPS(prev_ops) = {
 	.enqueue = (void *)prev_enqueue,
 	.dispatch = (void *)prev_dispatch,
 	.quiescent = (void *)prev_quiescent,
+	.set_weight = (void *)prev_set_weight,
 	.enable = (void *)prev_enable,
 	.init_task = (void *)prev_init_task,
 	.init = (void *)prev_init,

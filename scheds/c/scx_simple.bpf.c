@@ -147,6 +147,12 @@ void BPF_STRUCT_OPS(simple_stopping, struct task_struct *p, bool runnable)
 		scx_cgroup_task_charge(p, t, SHARED_DSQ);
 }
 
+void BPF_STRUCT_OPS(simple_set_weight, struct task_struct *p, u32 weight)
+{
+	if (!use_cgroups)
+		scx_fair_set_weight(p);
+}
+
 void BPF_STRUCT_OPS(simple_enable, struct task_struct *p)
 {
 	struct scx_cgroup_task *t = cgroup_task(p);
@@ -215,6 +221,7 @@ SCX_OPS(simple_ops) = {
 	.runnable = (void *)simple_runnable,
 	.running = (void *)simple_running,
 	.stopping = (void *)simple_stopping,
+	.set_weight = (void *)simple_set_weight,
 	.enable = (void *)simple_enable,
 	.init_task = (void *)simple_init_task,
 	SCX_CGROUP_CALLBACKS(simple),

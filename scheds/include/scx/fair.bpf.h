@@ -3,10 +3,11 @@
  * A queue that shares CPUs by weight: a DSQ ordered by virtual time (vtime.h), and the accounting
  * of the virtual times of the queue and of each task.
  *
- * A scheduler calls scx_fair_NAME() from its callback NAME: quiescent, enable, init_task. From
- * ops.init() it calls scx_fair_init() for each queue. In ops.enqueue() it inserts a task with
- * scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch(). If ops.select_cpu() or
- * ops.enqueue() inserts a task into a local DSQ instead, it calls scx_fair_bypass().
+ * A scheduler calls scx_fair_NAME() from its callback NAME: quiescent, set_weight, enable,
+ * init_task. From ops.init() it calls scx_fair_init() for each queue. In ops.enqueue() it inserts a
+ * task with scx_fair_insert(), and in ops.dispatch() it calls scx_fair_dispatch(). If
+ * ops.select_cpu() or ops.enqueue() inserts a task into a local DSQ instead, it calls
+ * scx_fair_bypass().
  *
  * A task is charged for its CPU time, and counted as runnable, when it is inserted. So
  * ops.runnable(), ops.running() and ops.stopping() are not needed, which saves three of the seven
@@ -92,8 +93,8 @@ static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 }
 
 /* Return the virtual time of a task, including the CPU time for which it has not been charged. If
- * the weight of the task changes, the kernel calls ops.quiescent() and ops.enqueue(), and the task
- * is counted with its new weight. The CPU time until then counts at the old weight. */
+ * the weight of the task changes, scx_fair_set_weight() charges the CPU time until then at the old
+ * weight. */
 static inline u64 scx_fair_vtime(const struct task_struct *p, const struct scx_fair_task *task)
 {
 	u64 ran_ns;
@@ -231,6 +232,17 @@ static inline void scx_fair_quiescent(struct scx_fair_queue *queue, struct task_
 		return;
 	task->is_runnable = false;
 	__sync_fetch_and_sub(&queue->demand, scx_fair_demand_of_one(task->runnable_weight));
+}
+
+/* The weight of the task has changed. The kernel has dequeued the task and updated its CPU time. */
+static inline void scx_fair_set_weight(struct task_struct *p)
+{
+	struct scx_fair_task *task = scx_fair_task(p);
+
+	scx_bpf_task_set_dsq_vtime(p, scx_fair_vtime(p, task));
+	scx_fair_note_charged(p, task);
+	if (task)
+		task->runnable_weight = p->scx.weight;
 }
 
 /* CPU time that the task has used in another scheduling class is not charged. */
