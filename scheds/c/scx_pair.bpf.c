@@ -493,8 +493,8 @@ static bool dispatch_kernel(u32 cpu)
 	return true;
 }
 
-/* If @cpu has found no task, release a claim that the other CPU has made for it, unless @cpu still
- * waits for the other CPU. */
+/* Release the claim that the other CPU has made for @cpu, if @cpu takes no task of the cgroup. Keep
+ * it while @cpu waits for the other CPU, which will kick @cpu. */
 static void end_claim(u32 cpu, struct pair *pair)
 {
 	struct side *side = side_of(pair, cpu);

@@ -362,13 +362,13 @@ WORKER_CPUS = "/sys/devices/virtual/workqueue/cpumask"
 
 @pytest.fixture
 def workers_stay_online(guest: Guest, kernel: kernels.Kernel) -> Iterator[None]:
-    """Keeps unbound kernel workers on CPU 0, which never goes offline, on kernels that need it.
+    """Keeps unbound kernel workers on CPU 0, which never goes offline, on kernels before 7.0.
 
-    6.17 disables the migration of a worker that frees a BPF map. To free task storage, the worker
-    waits for rcu_tasks_trace, which waits for the CPU hotplug lock. The task that takes a CPU
-    offline holds this lock until all tasks have left the CPU, but the worker cannot leave it. So
-    taking a CPU offline may deadlock while the kernel frees the maps of the scheduler that the
-    previous hotplug event has ended.
+    Of the tested kernels, 6.17 needs this: it disables the migration of a worker that frees a BPF
+    map. To free task storage, the worker waits for rcu_tasks_trace, which waits for the CPU hotplug
+    lock. The task that takes a CPU offline holds this lock until all tasks have left the CPU, but
+    the worker cannot leave it. So taking a CPU offline may deadlock while the kernel frees the maps
+    of the scheduler that the previous hotplug event has ended.
     """
     if kernel.version >= MAPS_FREED_ANYWHERE_SINCE:
         yield

@@ -195,7 +195,8 @@ impl Manifest {
     }
 }
 
-/// The name of the program `name` in the kernel: `rusty` for `scx_rusty`.
+/// The name of a scheduler in the kernel (`sched_ext_ops.name`), given the name of its program:
+/// `rusty` for `scx_rusty`.
 #[must_use]
 pub fn ops(name: &str) -> &str {
     name.strip_prefix("scx_").unwrap_or(name)

@@ -69,7 +69,7 @@ struct lavd_request {
 /* Counters of a CPU. nr_perf_cri, nr_big and nr_*_on_big stay 0 unless there are both big and
  * little CPUs. */
 struct lavd_counts {
-	u64 nr_sched; /* tasks that started to run */
+	u64 nr_sched; /* runs that started */
 	u64 nr_lat_cri; /* of nr_sched: with a criticality of at least the average */
 	u64 nr_perf_cri; /* of nr_sched: performance critical */
 	u64 nr_big; /* of nr_sched: on a big CPU */

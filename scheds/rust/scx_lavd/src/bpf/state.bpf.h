@@ -12,14 +12,14 @@ const volatile struct lavd_orders lavd_orders SEC(".rodata.lavd_orders");
 SCX_PERCPU_COUNTERS(lavd_counters, struct lavd_counts);
 #define count(what) scx_count(lavd_counters, what)
 
-/* State of a CPU and of the task that runs there, and sums and extrema over the tasks that started
- * to run there since the last round. */
+/* State of a CPU and of the task that runs there, and sums and extrema over the runs of tasks that
+ * started there since the last round. A task counts once for each run. */
 struct lavd_cpu {
 	u64 refilled_at_ns; /* time of the last call of slice_ns() for a task on this CPU */
 	bool is_boosted; /* the slice is longer than plain_slice_ns() */
 	bool is_active; /* the CPU is active (compact.bpf.h) */
 	bool holds_lock; /* the task is a lock holder (futex.bpf.h) */
-	u32 nr; /* number of tasks that started to run */
+	u32 nr; /* number of runs that started */
 	u32 max_lat_cri;
 	u32 min_perf_cri;
 	u32 max_perf_cri;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ops.enqueue(): insert a task into the DSQ of its domain, or of its CPU if it is pinned. */
+/* ops.enqueue(): queue a task for its domain or, if pinned, its CPU, or run it at once. */
 #ifndef __RUSTY_ENQUEUE_BPF_H
 #define __RUSTY_ENQUEUE_BPF_H
 
