@@ -49,6 +49,6 @@ def test_instructions_are_counted_by_function(shape: Topology, build_dir: Path) 
     values = measure.measure(place, subject, pinned, 1, lambda: False)
     assert found.total() == pytest.approx(values["instructions_per_switch"], rel=0.02)
     of_bpf = {name for name in found.functions if name.endswith("[bpf]")}
-    callbacks = ("select_cpu", "enqueue", "dispatch", "runnable", "quiescent")
+    callbacks = ("select_cpu", "enqueue", "dispatch", "quiescent")
     assert of_bpf >= {f"simple_{name} [bpf]" for name in callbacks}
     assert found.functions["__schedule"] > 100
