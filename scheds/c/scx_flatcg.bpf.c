@@ -163,9 +163,9 @@ void BPF_STRUCT_OPS(flatcg_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_count(stats, queued);
 	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, slice, scx_cgroup_task_key(p, SHARED_DSQ),
 				 enq_flags);
-	/* ops.dispatch() found no task, so the CPU goes idle unless it is kicked to look again.
-	 * This is rare: the task that preceded @p has just left the queue, or a quota of @p's
-	 * cgroups has just been refilled. */
+	/* SCX_ENQ_LAST: ops.dispatch() found no other task, so the CPU goes idle unless it is
+	 * kicked to look again. This is rare: the task that preceded @p has just left the queue, or
+	 * a quota of @p's cgroups has just been refilled. */
 	if (enq_flags & SCX_ENQ_LAST)
 		scx_kick_cpu(scx_bpf_task_cpu(p), 0);
 	scx_kick_for_queued(p, enq_flags);

@@ -7,7 +7,7 @@
  * both CPUs run tasks of one cgroup only, or are idle. Core scheduling does the same under the
  * kernel's own scheduler, for groups of tasks that request it.
  *
- * A cgroup whose tasks may not run on the pair that serves it next keeps its place for other pairs.
+ * If a pair may run no task of the cgroup that is next, the cgroup keeps its place for other pairs.
  *
  * Before a CPU takes a task from the DSQ of a cgroup, it claims the cgroup. This is possible only
  * while the other CPU of the pair neither claims nor runs another cgroup. The CPU releases the
@@ -181,7 +181,7 @@ static void end_bound_wait(struct task_ctx *tctx)
 {
 	u32 cpu = tctx->bound_at - 1;
 
-	/* The kernel may have moved the thread to another CPU meanwhile. */
+	/* Not scx_bpf_task_cpu(), since the kernel may have moved the thread to another CPU. */
 	if (cpu < PAIR_CPUS_MAX)
 		__sync_fetch_and_sub(&nr_bound[cpu], 1);
 	tctx->bound_at = 0;
@@ -206,9 +206,9 @@ static void end_wait(struct task_struct *p)
 /* ---- enqueue ------------------------------------------------------------- */
 
 /* Kick an idle CPU that may run @p now, if there is one. The search starts at the CPU @start. The
- * CPU stays marked as idle: if it looks for a task before @p is inserted, the next call kicks it
- * again. Like has_task_for() and take(), this is a global function, so that the verifier checks it
- * only once. */
+ * kicked CPU stays marked as idle: if it looks for a task before @p is inserted, the next call of
+ * this function kicks it again. Like has_task_for() and take(), this is a global function, so that
+ * the verifier checks it only once. */
 __noinline int wake_cpu_for(struct task_struct *p __arg_trusted, u64 cgid, s32 start)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -340,7 +340,7 @@ __noinline int take(u32 cpu, u64 cgid)
 	return false;
 }
 
-/* Whether @cpu may run a task that waits in the DSQ of @cgid. */
+/* Whether @cpu may run one of the first LOOKS_MAX tasks in the DSQ of @cgid. */
 __noinline int has_task_for(u32 cpu, u64 cgid)
 {
 	struct task_struct *p;

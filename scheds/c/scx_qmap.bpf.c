@@ -209,7 +209,7 @@ s32 BPF_STRUCT_OPS(qmap_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	bool is_idle = false;
 	s32 cpu;
 
-	/* Tasks in the queues wait for CPUs like those in the DSQ. */
+	/* Tasks in the queues count like tasks in the DSQ: see scx_sync_unless_waiting(). */
 	if (any_waiting())
 		wake_flags &= ~SCX_WAKE_SYNC;
 	cpu = scx_select_cpu(p, prev_cpu, &wake_flags, SHARED_DSQ, &is_idle);

@@ -44,7 +44,7 @@ static void configure(void *skel)
 	if (!use_cgroups) {
 		/* Shrink the unused map, which saves 4 MB. */
 		bpf_map__set_max_entries(simple->maps.scx_cgroups, 1);
-		/* The kernel would call these callbacks on each context switch. */
+		/* The kernel would call these callbacks on each wakeup or context switch. */
 		simple->struct_ops.simple_ops->runnable = NULL;
 		simple->struct_ops.simple_ops->running = NULL;
 		simple->struct_ops.simple_ops->stopping = NULL;

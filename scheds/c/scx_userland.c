@@ -139,7 +139,7 @@ static bool dispatch(const struct waiting *task)
 	}
 	*decision = (struct rl_decision){
 		.enq_seq = task->enq_seq,
-		/* A vtime of 0 would place the task after all earlier decisions. */
+		/* Not 0, which stands for a decision without a vtime: see struct rl_decision. */
 		.vtime = task->vtime ?: 1,
 		.pid = task->pid,
 		.cpu = RL_CPU_ANY,

@@ -336,3 +336,34 @@ def test_new_tasks_start_on_idle_cpus(
     print(got_s)
     assert len(got_s) == 4
     assert min(got_s) > 0.9
+
+
+#: Four hogs of the domain of CPUs 0 and 1, which the idle CPUs 2 and 3 steal. There, tasks of the
+#: other domain run at times, so the hogs are enqueued. Prints the debug dump.
+STOLEN = """
+scx_rusty --cpumasks 3 c --no-load-balance >/dev/null & scheduler=$!
+ENABLED
+taskset 3 scx_load --hogs 4 --sleepers 0 --pipes 0 --forks-per-s 0 >/dev/null & load=$!
+sleep 1.5
+for thread in /proc/$load/task/*; do taskset -p f ${thread##*/} >/dev/null; done
+taskset c scx_load --hogs 0 --sleepers 4 --pipes 0 --forks-per-s 0 >/dev/null & sleepers=$!
+sleep 1
+echo 1 >/sys/kernel/tracing/events/sched_ext/sched_ext_dump/enable
+echo D >/proc/sysrq-trigger
+sleep 0.1
+grep -h "(hog)" /proc/$load/task/*/stat | cut -d " " -f 39
+grep -o "domain [01]: .*" /sys/kernel/tracing/trace
+kill -INT $load $sleepers
+wait $load && wait $sleepers || exit 1
+kill -INT $scheduler
+wait $scheduler
+"""
+
+
+def test_stolen_tasks_keep_their_domain(replayed: Callable[[str], str]) -> None:
+    """Only the balancer changes the domains of tasks that the kernel does not move."""
+    printed = replayed(STOLEN.replace("ENABLED", ENABLED))
+    print(printed)
+    assert {"2", "3"} & set(re.findall(r"^\d$", printed, re.MULTILINE))
+    (weight,) = re.findall(r"^domain 0: .* weight (\d+)", printed, re.MULTILINE)
+    assert int(weight) >= 400

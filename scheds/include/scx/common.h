@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Macros and functions for the user-space side of C schedulers that have their own main(). The
- * names are those of the kernel's own headers (docs/upstream.md). The C schedulers below scheds
+ * names are those of the kernel's own headers (docs/upstream.md). The C schedulers in scheds/c
  * describe themselves to the runner instead (scheds/c/runner/runner.h), and do not need this
  * header.
  *

@@ -226,8 +226,8 @@ static inline s32 scx_pick_better(struct task_struct *p, s32 prev_cpu)
  * ops.select_cpu() was called for the task, if no other task waits for @prev_cpu (SCX_ENQ_LAST), or
  * with @stays, the CPU has to be better than @prev_cpu (scx_pick_better()). With @stays, the caller
  * prefers that the task stays on @prev_cpu. A pinned task gets its own CPU only. If @fastest, use
- * scx_pick_fastest_idle(). Returns the CPU; -EBUSY if the search found no idle CPU; -EAGAIN if
- * there was no search, or if a pinned task cannot get its CPU.
+ * scx_pick_fastest_idle(). Returns the CPU; -EBUSY if no suitable CPU is idle; -EAGAIN if the task
+ * should stay on @prev_cpu, or if a pinned task cannot get its CPU.
  */
 static inline s32 scx_claim_on_enqueue(struct task_struct *p, s32 prev_cpu, u64 enq_flags,
 				       bool stays, bool fastest)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The task that runs on a CPU, and its CPU time. A callback that needs them rarely reads them here,
- * instead of keeping a copy in ops.running() and ops.stopping(): the calls of these callbacks are a
- * large part of the cost of a context switch. */
+/* The task that runs on a CPU, and its CPU time. A scheduler that seldom needs them reads them with
+ * these functions, instead of keeping a copy in ops.running() and ops.stopping(): the calls of
+ * these two callbacks are a large part of the cost of a context switch. */
 #ifndef __SCX_CURR_BPF_H
 #define __SCX_CURR_BPF_H
 

@@ -47,7 +47,7 @@ struct scx_fair_task {
 	u64 charged_ns; /* CPU time for which the task has been charged */
 	bool is_known; /* charged_ns is valid */
 	bool is_runnable; /* counted in the demand of the queue */
-	u32 runnable_weight; /* its weight when it was last counted; 0: never */
+	u32 runnable_weight; /* weight when last counted or changed; 0: neither so far */
 };
 
 struct {
@@ -81,8 +81,8 @@ static inline u64 scx_fair_slice_shared_ns(const struct scx_fair_queue *queue)
 				nr_queued > 0 ? nr_queued : 0, SCX_FAIR_MIN_SLICE_NS);
 }
 
-/* The same, for a queue whose runnable tasks are counted. Unless there are many of them, the slice
- * does not shrink, and the length of the DSQ, whose lookup is slow, is not needed. */
+/* Like scx_fair_slice_shared_ns(), for a queue whose runnable tasks are counted. Unless there are
+ * many, the slice does not shrink, and the slow lookup of the DSQ's length is not needed. */
 static inline u64 scx_fair_slice_ns(const struct scx_fair_queue *queue)
 {
 	u64 nr_runnable = queue->demand >> SCX_FAIR_NR_SHIFT;
@@ -122,10 +122,10 @@ static inline u64 scx_fair_demand_of_one(u32 weight)
 	return (1ULL << SCX_FAIR_NR_SHIFT) + weight;
 }
 
-/* Charge a task that is not running for its CPU time, and count it as runnable. Returns its virtual
- * time, which the caller has to store. If the weight of the task changes later, the demand of the
- * queue keeps the old weight until the task is counted again. The remaining slice is not a measure
- * of the CPU time, because a yield sets the slice to 0. */
+/* Charge a task for its CPU time, which must be up to date (types.bpf.h), and count it as runnable.
+ * Returns its virtual time, which the caller has to store. When the weight of a runnable task
+ * changes, the kernel calls ops.quiescent(), and the task is then counted with its new weight. The
+ * remaining slice is not a measure of the CPU time, because a yield sets the slice to 0. */
 static inline u64 scx_fair_charge(struct scx_fair_queue *queue, struct task_struct *p)
 {
 	struct scx_fair_task *task = scx_fair_task(p);

@@ -61,9 +61,9 @@ static inline bool scx_precedes(u64 vtime, s32 cpu, u64 dsq_id)
 	       (!has_any || time_before(vtime, any));
 }
 
-/* Whether a task of either DSQ has a virtual time of at most @vtime. Unlike scx_precedes(), this
- * does not call bpf_rcu_read_lock(), because the unlock would invalidate the RCU pointers of the
- * caller. So call it only from callbacks that are not sleepable, which run under RCU. */
+/* Whether a task of either DSQ, whatever its affinity, has a virtual time of at most @vtime. Unlike
+ * scx_precedes(), this does not call bpf_rcu_read_lock(), because the unlock would invalidate the
+ * RCU pointers of the caller. So call it only from non-sleepable callbacks, which run under RCU. */
 static inline bool scx_is_preceded(u64 vtime, u64 cpu_dsq_id, u64 dsq_id)
 {
 	struct task_struct *own = scx_bpf_dsq_peek(cpu_dsq_id), *any = scx_bpf_dsq_peek(dsq_id);

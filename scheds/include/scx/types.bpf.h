@@ -186,7 +186,7 @@ struct bpf_iter_scx_dsq {
 	__u64 __opaque[6];
 } __attribute__((aligned(8)));
 
-/* The enums whose names appear in the structs below. */
+/* The structs below use enums of this header. */
 #include "enums.bpf.h"
 
 /* ---- Kernel structs, relocated ------------------------------------------- */

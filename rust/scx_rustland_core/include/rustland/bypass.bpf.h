@@ -2,7 +2,7 @@
 /*
  * Tasks that bypass the policy, because the policy thread may depend on them: threads of the
  * scheduler's own process, and per-CPU kernel threads. If their CPU is busy on wakeup, they preempt
- * its current task, which resumes afterwards with the rest of its slice, but at least MIN_REST_NS.
+ * its current task, which usually resumes with the rest of its slice, but at least MIN_REST_NS.
  */
 #ifndef __RL_BYPASS_BPF_H
 #define __RL_BYPASS_BPF_H

@@ -50,8 +50,8 @@ static bool any_idle_for(const struct task_struct *p)
 	return any;
 }
 
-/* Move a task from the queue of a CPU to SHARED_DSQ, and kick an idle CPU for it. A preempted task,
- * whose dsq_vtime is its place in the LIFO order, is queued by its vtime. */
+/* Move a task from the queue of a CPU to SHARED_DSQ, and kick an idle CPU for it. A preempted or
+ * preempting task, whose dsq_vtime does not depend on its vtime, is queued by its vtime. */
 static void share(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct rl_task *t)
 {
 	if (p->scx.dsq_vtime <= VTIME_RESUMED_LAST)
@@ -62,8 +62,8 @@ static void share(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct rl_
 
 /*
  * @cpu runs a task that precedes the tasks in its queue. If other CPUs are idle, let them run those
- * tasks in the queue that are not bound to @cpu: tasks that were preempted, for example by a pinned
- * task, and tasks that were sent to @cpu because it was idle.
+ * tasks in the queue that are not bound to @cpu: tasks decided for any CPU, which were preempted
+ * here, and tasks that were sent to @cpu because it was idle, or to preempt its current task.
  */
 __noinline int share_rest(s32 cpu)
 {

@@ -17,7 +17,7 @@ enum rl_consts {
 	RL_CTX_WORDS = 4,
 };
 
-/* In rl_decision.cpu: the first CPU that becomes free. All CPU ids are smaller. */
+/* Value of rl_decision.cpu: any CPU, the first that becomes free. All CPU ids are smaller. */
 #define RL_CPU_ANY (1 << 20)
 
 /* Which side selects a CPU for a wakee. If BPF selects none, the wakee may inherit the waker's
@@ -30,7 +30,7 @@ enum rl_idle_selection {
 
 /* The configuration, which user space sets before the load. */
 struct rl_config {
-	u64 slice_ns; /* default slice of decisions */
+	u64 slice_ns; /* slice of decisions with slice_ns 0 and of most tasks without a decision */
 	u32 idle_selection; /* enum rl_idle_selection */
 	/* 1: a task waits for a busy CPU, if it may use one, so that idle CPUs stay idle; else 0 */
 	u32 low_power;
@@ -58,7 +58,7 @@ struct rl_queued {
 	u64 stop_ns;
 	u64 exec_ns; /* CPU time since the task last slept */
 	u64 sum_exec_ns; /* CPU time since fork */
-	u64 vtime; /* vtime of the last decision plus the advance since then (rl_decision.weight) */
+	u64 vtime; /* decided vtime, since then advanced (weight) or raised (vtime_floor) */
 	u64 nvcsw; /* voluntary context switches */
 	u64 enq_flags; /* SCX_ENQ_*, with the running kernel's values */
 	/* Task context of the last decision, or inherited from the parent on fork. */
@@ -123,8 +123,8 @@ struct rl_shared {
 	u64 idle[RL_CPU_WORDS]; /* a bit for each CPU */
 	u64 online[RL_CPU_WORDS];
 	/* For each CPU, the vtime of its current task at the start of the slice; 0: the CPU is
-	 * idle, or its task has no vtime or must not be preempted. While a thread of the
-	 * scheduler's own process runs, this is still the vtime of the task that ran before. */
+	 * idle, or its task has no vtime or must not be preempted. While a task of a higher class
+	 * or a thread of the scheduler's own process runs, this is the vtime of the task before. */
 	u64 running[RL_CPUS_MAX];
 };
 

@@ -17,10 +17,10 @@
  * idle CPU, those that inherit the waker's slice (inherit.bpf.h), and those for which an earlier
  * decision still holds (standing.bpf.h).
  *
- * When its slice expires, a task continues without being enqueued if no other task needs its CPU,
- * or if it precedes all tasks that need the CPU. If it is enqueued because of another task that
- * needs the CPU only briefly, the CPU may take it back before the policy has read its record
- * (reclaim()).
+ * When its slice expires, a task continues without being enqueued if its CPU has no other task to
+ * dispatch, or if it precedes all tasks that were decided for its CPU or for any CPU. If it is
+ * enqueued because of another task that needs the CPU only briefly, the CPU may take it back before
+ * the policy has read its record (reclaim()).
  *
  * When user space stalls, tasks are dispatched in FIFO order (watchdog.bpf.h).
  */
@@ -276,7 +276,7 @@ void BPF_STRUCT_OPS(rl_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(rl_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* If the state cannot be allocated, the task is dispatched as a fallback task. */
+	/* Later callbacks retry a failed allocation. A task without state is a fallback task. */
 	struct rl_task *t = task_state(p), *parent;
 
 	if (!t || !args->fork)

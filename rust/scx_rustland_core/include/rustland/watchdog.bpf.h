@@ -233,8 +233,8 @@ static int on_period(void *map, int *key, struct watchdog *w)
 	bpf_rcu_read_lock();
 	check_user(w, scx_monotonic_now());
 	is_busy = check_cpus();
-	/* When the tasks of these queues were enqueued, a CPU was kicked only if it was idle at
-	 * that moment. */
+	/* When a task was inserted into these queues, no CPU was kicked if none that may run the
+	 * task was idle, or because of low_power. */
 	wake_for_queue(w, SHARED_DSQ);
 	wake_for_queue(w, FALLBACK_DSQ);
 	is_busy |= is_stalled() || user_has_work() || scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0 ||

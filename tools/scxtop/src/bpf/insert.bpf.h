@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Insertions into DSQs. The names of the kernel functions that insert tasks differ between kernels.
- * User space knows the names (collect/insert.rs), and attaches the programs to the functions that
- * the running kernel has.
+ * User space has a list of them (collect/insert.rs), and attaches the programs to those functions
+ * that the running kernel has.
  */
 #ifndef __SCXTOP_INSERT_BPF_H
 #define __SCXTOP_INSERT_BPF_H

@@ -79,7 +79,7 @@ static u64 lag_ns(const struct task_struct *p, const struct scx_dl_task *t, u64 
 }
 
 /* Return the deadline of a task: its virtual time, plus its CPU time since it last slept (at most
- * config.lag_ns) divided by its weight. */
+ * config.lag_ns) divided by its weight. The deadline is bounded by scx_dl_limit(). */
 static u64 deadline(const struct task_struct *p, const struct scx_dl_task *t)
 {
 	u64 awake_ns = t->awake_ns < config.lag_ns ? t->awake_ns : config.lag_ns;

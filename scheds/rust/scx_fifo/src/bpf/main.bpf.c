@@ -6,8 +6,8 @@
  * while other tasks wait, it goes to the end of the only queue of the machine, which per-CPU kernel
  * threads bypass. A CPU whose local DSQ is empty takes the first task of the queue that may run on
  * the CPU. Weights are ignored, tasks are not preempted before their slices end, and the only
- * option of its own is --slice-us. This is the smallest BPF scheduler of this tree with a
- * user-space side in Rust. Copy it to start your own.
+ * option besides those of all schedulers is --slice-us. This is the smallest BPF scheduler of this
+ * tree with a user-space side in Rust. Copy it to start your own.
  */
 #include <scx/common.bpf.h>
 #include <scx/exit_info.bpf.h>

@@ -12,11 +12,11 @@
 #ifndef __LAVD_COMPACT_BPF_H
 #define __LAVD_COMPACT_BPF_H
 
-/* Maximum expected wait of a task for an active CPU. It is above 0, because waking another CPU from
- * a deep idle state takes time too. */
+/* A task whose expected wait for an active CPU is longer than this may use any idle CPU. This is
+ * above 0, because waking another CPU from a deep idle state takes time too. */
 #define WAIT_US 2000
-/* Maximum expected wait of a task whose criticality is closer to the largest criticality than to
- * the average. */
+/* Like WAIT_US, but for a task whose criticality is closer to the largest criticality than to the
+ * average. */
 #define CRITICAL_WAIT_US 500
 
 /* Length of a round, after which the active CPUs are selected anew. A round that follows a round in
@@ -115,7 +115,7 @@ static s32 where_to_wait(const struct task_struct *p, s32 cpu)
 
 /* ---- choosing the active CPUs --------------------------------------------- */
 
-/* Return the mode of this round. */
+/* Return the mode of this round: lavd_control.mode, or a mode for @need if that is LAVD_AUTO. */
 static u32 choose_mode(u64 need)
 {
 	u32 mode = lavd_control.mode;
@@ -132,7 +132,7 @@ static s32 cpu_in_order(u32 mode, u32 index)
 	return lavd_orders.performance[index % LAVD_CPUS_MAX];
 }
 
-/* Make a CPU active or inactive. */
+/* Make a CPU active or inactive. @mask is the mask of the active CPUs. */
 static void set_active(struct bpf_cpumask *mask, s32 cpu, bool is_active)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

@@ -25,7 +25,7 @@ static u32 pseudo_random(u64 now)
 	return now * 0x9e3779b97f4a7c15ULL >> 32;
 }
 
-/* Return the candidate @index, counted from the online CPU @first, below scx_cpus.nr_online. */
+/* Return the online CPU of rank @first + @index by capacity, modulo scx_cpus.nr_online. */
 static s32 candidate(u32 first, u32 index)
 {
 	u32 at = first + index, nr = scx_cpus.nr_online;

@@ -50,7 +50,7 @@ static u64 slice_ns(const struct scx_dl_task *t, s32 cpu)
 }
 
 /* Shorten the slice of the running task if other tasks wait. This is necessary only if the slice
- * was boosted, or if a pinned task waits for this CPU. */
+ * was boosted, or if a pinned task waits for this CPU (config.pinned_slice_ns). */
 static void shorten_slice(struct task_struct *p, s32 cpu)
 {
 	struct lavd_cpu *state = cpu_state(cpu);

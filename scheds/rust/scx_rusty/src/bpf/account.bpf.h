@@ -2,18 +2,18 @@
 /*
  * CPU time, wakeups and sleeps of tasks.
  *
- * The callbacks ops.runnable(), ops.running() and ops.stopping() are not used for this, because
- * their calls would be a large part of the cost of a context switch. Instead, a task is charged for
- * its last run when it wakes up, when it is enqueued again, or when ops.dispatch() may let it
- * continue. And a wakeup is noted by ops.select_cpu() or ops.enqueue(), whichever inserts the task.
+ * The callbacks ops.runnable(), ops.running() and, without --cgroups, ops.stopping() are not used
+ * for this, because their calls would be a large part of the cost of a context switch. Instead, a
+ * task is charged for its last run when it wakes up, when it is enqueued again, or when
+ * ops.dispatch() may let it continue. Wakeups are noted by ops.select_cpu() or ops.enqueue().
  */
 #ifndef __RUSTY_ACCOUNT_BPF_H
 #define __RUSTY_ACCOUNT_BPF_H
 
-/* Advance the virtual time of the domain to the virtual time of a task that runs or has run, if it
- * had waited in a queue before. A task that did not wait may be far ahead of the queued tasks, so
- * it does not advance the virtual time. The update need not be atomic: the next one makes up for a
- * lost one. */
+/* Advance the virtual time of the domain to the virtual time of a task that runs, has run or is
+ * next (advance_to_first()), if it waited in a queue. A task that did not wait may be far ahead of
+ * the queued tasks, so it does not advance the virtual time. The update need not be atomic: the
+ * next one makes up for a lost one. */
 static void advance_dom(struct rusty_task *t)
 {
 	struct rusty_dom *dom = dom_state(t->dom);
@@ -23,26 +23,26 @@ static void advance_dom(struct rusty_task *t)
 	t->has_waited = false;
 }
 
-/* Charge the CPU time that a task has used since the last call. Returns whether it has run. */
-static bool charge(const struct task_struct *p, struct rusty_task *t)
+/* Charge the CPU time that a task has used since the last call. A task that has run is still on the
+ * CPU on which it ran. */
+static void charge(const struct task_struct *p, struct rusty_task *t)
 {
 	u64 ran_ns = p->se.sum_exec_runtime - t->sum_exec_ns;
 
 	if (!ran_ns)
-		return false;
+		return;
+	t->our_cpu = scx_bpf_task_cpu(p);
 	advance_dom(t);
 	t->sum_exec_ns += ran_ns;
 	t->runtime_ns += ran_ns;
 	t->vtime += cost(p, t, ran_ns);
-	return true;
 }
 
-/* Account the last run of a task, which is not running: charge it, and update the average. A task
- * that has run is still on the CPU on which it ran. */
+/* Account the last run of a task, which does not run or is prev in ops.dispatch(): charge it, and
+ * update the average. */
 static void account_run(const struct task_struct *p, struct rusty_task *t)
 {
-	if (charge(p, t))
-		t->our_cpu = scx_bpf_task_cpu(p);
+	charge(p, t);
 	if (t->runtime_ns)
 		t->avg_runtime_ns = scx_average(t->avg_runtime_ns, t->runtime_ns);
 }

@@ -28,8 +28,8 @@ static bool prev_is_first(s32 cpu, u32 dom, struct task_struct *prev, struct rus
 }
 
 /* Advance the virtual time of a domain as if the first task of its queue that may run on @cpu had
- * run, without waiting for the tick. Otherwise, a task that note_alone() lets continue at this time
- * would be forgiven too much. A global function, which is verified only once. */
+ * run, without waiting for rusty_tick(). Until then, note_alone() would forgive too much debt of a
+ * task that continues on another CPU. A global function, which is verified only once. */
 __noinline int advance_to_first(u32 dom, s32 cpu)
 {
 	struct rusty_task *t;

@@ -73,9 +73,9 @@ static void insert(struct task_struct *p, struct rusty_task *t, u64 until, u64 e
 	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, until, enq_flags);
 }
 
-/* Return the CPU on which a task that has just been queued may preempt the running task. This is
- * @cpu, the CPU of the queued task, or, if the task is not pinned and its CPU is not in its domain,
- * any allowed CPU of the domain. */
+/* Return the CPU on which @p, which is being enqueued, may preempt the running task. This is @cpu,
+ * the CPU of @p, or, if @p is not pinned and that CPU is not in its domain, any allowed CPU of the
+ * domain. */
 static s32 cpu_to_preempt(struct task_struct *p, struct rusty_task *t, s32 cpu)
 {
 	struct bpf_cpumask *cpus;
@@ -129,9 +129,9 @@ static bool should_preempt(const struct task_struct *p, const struct rusty_task 
 	return result;
 }
 
-/* Run the wakee @p at once if it should preempt the running task of its CPU, and its deadline is
- * earlier than those of all tasks queued for that CPU and its domain. While CPUs of other domains
- * may be kicked, they are preferred. Returns whether @p runs. */
+/* Run the wakee @p, which should preempt the running task of its CPU, at once if its deadline is
+ * earlier than those of all tasks queued for that CPU and its domain. But if CPUs of other domains
+ * may be kicked (may_kick_beyond()), they are preferred. Returns whether @p runs. */
 static bool run_at_once(struct task_struct *p, struct rusty_task *t, s32 cpu, u64 until,
 			u64 enq_flags)
 {

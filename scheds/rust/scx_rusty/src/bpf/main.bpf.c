@@ -105,8 +105,8 @@ void BPF_STRUCT_OPS(rusty_quiescent, struct task_struct *p, u64 deq_flags)
 		account_dequeue(t, deq_flags & SCX_DEQ_SLEEP);
 }
 
-/* Without this callback, the virtual time of the domain would advance only at the end of a slice.
- * Tasks that note_alone() lets continue would get more than their shares meanwhile. */
+/* Without this callback, a task would usually advance the virtual time of its domain only at the
+ * end of its slice. Until then, note_alone() would forgive other tasks too much debt. */
 void BPF_STRUCT_OPS(rusty_tick, struct task_struct *p)
 {
 	struct rusty_task *t = task_state(p);

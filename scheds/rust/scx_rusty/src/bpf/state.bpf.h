@@ -91,8 +91,8 @@ struct rusty_task {
 	struct rusty_duty duty;
 	u32 runnable_weight; /* weight added to the domain's demand; 0: not counted */
 	u32 is_runnable; /* as of the last become_runnable() or account_dequeue() */
-	/* Last inserted into a queue, or to preempt a task (run_at_once()), and not charged since.
-	 */
+	/* The task was last inserted into a queue, or to preempt a task (run_at_once()), and
+	 * advance_dom() was not called for it since. */
 	u32 has_waited;
 	u32 woken_sync; /* the last ops.select_cpu() had SCX_WAKE_SYNC */
 	/* The CPU that this scheduler last chose for the task, or on which the task has run since;
