@@ -3,8 +3,8 @@
  * Preemption on wakeup: a task that has just been queued preempts the running task of a CPU if the
  * deadline of the queued task is earlier.
  *
- * The scheduler calls scx_running_set() from ops.running() if the task may be preempted at all, and
- * scx_running_clear() from ops.stopping().
+ * A scheduler calls scx_running_set() from ops.running() if the task may be preempted at all, and
+ * scx_running_clear() from ops.stopping(). scx_rusty reads the running task instead (curr.bpf.h).
  */
 #ifndef __SCX_PREEMPT_BPF_H
 #define __SCX_PREEMPT_BPF_H
